@@ -30,7 +30,7 @@ static void short_real(struct text *out, double value)
     text_print(out, "%s", digits);
 }
 
-/* Each bound is the value at which rounding reaches the next form. */
+/* Each bound is the least value that rounding would print in the next form. */
 void figure_rate(struct text *out, double per_s)
 {
     if (per_s < 9.95)
@@ -118,7 +118,7 @@ static const char *default_node_name(const struct snapshot *s)
     return default_node != NULL ? default_node->address : s->upstream;
 }
 
-/* Returns a node that answers and cannot be used, NULL if there is none. */
+/* Returns a node that answers but cannot be used, NULL if there is none. */
 static const struct snapshot_node *rejected_node(const struct snapshot *s)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
@@ -157,7 +157,7 @@ static void find_masterless(struct findings *findings, const struct snapshot *s)
     put_waiting(&finding->more, s);
 }
 
-/* Adds servers other than the master that do not answer. */
+/* Adds a finding for servers other than the master that do not answer. */
 static void find_lost(struct findings *findings, const struct snapshot *s)
 {
     struct finding *finding = NULL;
@@ -208,7 +208,10 @@ static void find_redis(struct findings *findings, const struct snapshot *s)
     put_waiting(&finding->more, s);
 }
 
-/* Adds slots that no node serves, and the reason why weir is not ready although Redis is up. */
+/*
+ * Adds findings for slots that no node serves, and for a weir that is not ready although Redis is
+ * up.
+ */
 static void find_unready(struct findings *findings, const struct snapshot *s)
 {
     if (s->partly[0] != '\0') {
@@ -274,7 +277,7 @@ static void find_limits(struct findings *findings, const struct snapshot *s, enu
         return;
     struct finding *finding = findings_add(findings, level, "limits-card");
     text_print(&finding->title, "%zu of %zu limits %s", n, s->n_limits, verb);
-    if (per_s > 0) { /* otherwise the limit acted some seconds ago, and not since */
+    if (per_s > 0) { /* 0: the limit last acted some seconds ago */
         figure_per_s(&finding->more, per_s);
         text_add(&finding->more, SLICE(": "));
     }
@@ -287,7 +290,7 @@ static double refused_by_limits(const struct snapshot *s)
     return all > blocked ? all - blocked : 0;
 }
 
-/* Adds blocks that refuse commands now. A block without traffic is not a finding. */
+/* Adds a finding for blocks that refuse commands now. A block without traffic is not a finding. */
 static void find_blocks(struct findings *findings, const struct snapshot *s)
 {
     if (s->blocks == 0 || !s->is_block_active)

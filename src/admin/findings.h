@@ -1,4 +1,4 @@
-/* The current problems, most urgent first: the first thing for an operator on call to read. */
+/* Findings: the current problems for operators, most urgent first. */
 #ifndef WEIR_ADMIN_FINDINGS_H
 #define WEIR_ADMIN_FINDINGS_H
 
@@ -20,7 +20,7 @@ struct finding {
     struct text more;
 };
 
-/* all findings of findings.c, and one for each enum lack (upstream/lane/lack.h) */
+/* the findings of findings.c, and one for each enum lack (upstream/lane/lack.h) */
 #define FINDINGS_MAX 25
 
 struct findings {
@@ -38,7 +38,7 @@ const char *finding_level_name(enum finding_level level);
 
 void figure_count(struct text *out, uint64_t n);     /* "1,234,567" */
 void figure_rate(struct text *out, double per_s);    /* "0", "3.5", "1,234", "12.3k", "1.23M" */
-void figure_per_s(struct text *out, double per_s);   /* like figure_rate, with "/s" */
+void figure_per_s(struct text *out, double per_s);   /* as figure_rate, with "/s" appended */
 void figure_duration(struct text *out, double s);    /* "85 µs", "1.3 ms", "2.5 s"; 0 is "–" */
 void figure_percent(struct text *out, double ratio); /* "0 %", "9.1 %", "97 %" */
 

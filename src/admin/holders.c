@@ -20,7 +20,7 @@ const char *holders_refuser(const struct snapshot *s, const struct top_entry *ro
     return NULL;
 }
 
-/* Returns the subject's rate in the list, 0 if the subject is not in the list. */
+/* Returns the subject's rate in `top`, 0 if `top` lacks the subject. */
 static uint64_t holders_rate_of(const struct snapshot_top *top, struct slice subject)
 {
     for (size_t i = 0; i < top->n; i++)

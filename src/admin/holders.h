@@ -1,6 +1,6 @@
 /*
- * The subjects behind a limit's state: the subjects refused most, and the known subjects with most
- * usage.
+ * The subjects that cause a limit's state: the subjects refused most, and the known subjects with
+ * most usage.
  */
 #ifndef WEIR_ADMIN_HOLDERS_H
 #define WEIR_ADMIN_HOLDERS_H
@@ -13,7 +13,7 @@ struct holder {
     struct slice subject;    /* points into the snapshot */
     double used;             /* usage, 0 to 1; negative: unknown */
     uint64_t refused_per_s;  /* by all limits of the subject's policy, without blocks */
-    uint64_t commands_per_s; /* 0 also if the subject is not among the heaviest */
+    uint64_t commands_per_s; /* 0 if the subject is not among the heaviest */
 };
 
 /*
@@ -23,8 +23,8 @@ struct holder {
 const char *holders_refuser(const struct snapshot *snapshot, const struct top_entry *row);
 
 /*
- * Lists subjects of snapshot->limits[i]: refused subjects if the limit refuses, then those with
- * most usage. Returns the number of listed subjects.
+ * Lists subjects of snapshot->limits[i]: refused subjects if the limit refuses, then the subjects
+ * with most usage. Returns the number of listed subjects.
  */
 size_t holders_of(const struct snapshot *snapshot, size_t i, struct holder out[HOLDERS_MAX]);
 

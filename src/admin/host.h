@@ -2,8 +2,8 @@
  * Checks the Host headers of requests to the HTTP server for operators.
  *
  * A foreign page in an operator's browser can make its own host name resolve to weir's address (DNS
- * rebinding). The page may then read weir's answers. Requests of the foreign page carry the foreign
- * name in Host. weir therefore accepts only addresses and configured names.
+ * rebinding). Without a check the page could read weir's answers. Requests of the foreign page
+ * carry the foreign name in Host. weir therefore accepts only addresses and configured names.
  */
 #ifndef WEIR_ADMIN_HOST_H
 #define WEIR_ADMIN_HOST_H

@@ -16,10 +16,10 @@
 #include "base/process.h"
 #include "base/slice.h"
 
-/* above this number of connections each gets less time (chosen) */
+/* above this number of connections, each connection gets less time (chosen) */
 #define GUESTS_MANY (HTTP_GUESTS / 2)
-#define GUEST_NS (10 * NS_PER_S) /* for a request and its answer (chosen) */
-/* for a request and its answer, above GUESTS_MANY connections (chosen) */
+#define GUEST_NS (10 * NS_PER_S) /* time for a request and its answer (chosen) */
+/* time for a request and its answer, above GUESTS_MANY connections (chosen) */
 #define HURRIED_GUEST_NS (1 * NS_PER_S)
 #define GUEST_IDLE_S 10
 #define GUEST_BYTES 8192         /* memory for the head of a request and of the answer (chosen) */
@@ -93,7 +93,7 @@ static void show_metrics(struct answer *answer, const struct snapshot *snapshot,
     metrics_write(&answer->text, snapshot, METRICS_TEXT, only);
 }
 
-/* False if the query is invalid. */
+/* Reads the query ?history=. False if the query is invalid. */
 static bool find_history(struct MHD_Connection *connection, uint64_t *after)
 {
     const char *wanted = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "history");
@@ -149,7 +149,7 @@ static const struct page {
     const char *path;
     void (*show)(struct answer *answer, const struct snapshot *snapshot,
                  struct MHD_Connection *connection);
-    struct slice (*file)(void); /* returns a constant file of type `type`; set in place of `show` */
+    struct slice (*file)(void); /* returns a constant file of type `type`; used instead of `show` */
     const char *type;
 } pages[] = {
     {"/", .file = page_html, .type = TYPE_HTML},
@@ -218,8 +218,8 @@ static void http_make(struct answer *answer, struct http *http, struct MHD_Conne
 
 /*
  * Returns the Content-Security-Policy of an answer of this type. Only the page may load and run
- * code: weir's own style and script, and no inline code. The script can write only text (trusted
- * types).
+ * code, and only weir's own style and script, no inline code. The script can write only text
+ * (trusted types).
  */
 static const char *http_policy_of(const char *type)
 {
@@ -257,7 +257,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
     return result;
 }
 
-/* Answers when the header has been read. A body is not read. */
+/* Answers when the header of a request has been read. The server does not read a body. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **context)
@@ -283,7 +283,7 @@ static void come(struct http *http, struct MHD_Connection *connection, void **co
     int fd = info != NULL ? info->connect_fd : -1;
     struct guest *guest = calloc(1, sizeof *guest);
     if (guest == NULL) {
-        shutdown(fd, SHUT_RDWR); /* an untracked connection could stay open too long */
+        shutdown(fd, SHUT_RDWR); /* out of memory: end_slow could not close this connection */
         return;
     }
     guest->fd = fd;
@@ -295,7 +295,9 @@ static void come(struct http *http, struct MHD_Connection *connection, void **co
     *context = guest;
 }
 
-/* Forgets the connection. The descriptor is still open, hence its number is not reused yet. */
+/*
+ * Forgets the connection. The descriptor is still open, so no other connection has the same number.
+ */
 static void http_go(struct http *http, void **context)
 {
     struct guest *guest = *context;
@@ -378,7 +380,8 @@ void http_stop(struct http *http)
     if (http == NULL)
         return;
     /*
-     * a daemon that is not quiesced shuts the socket down, also for processes that share the socket
+     * without http_quiesce, MHD_stop_daemon would shut the socket down, also for processes that
+     * share the socket
      */
     http_quiesce(http);
     MHD_stop_daemon(http->daemon);

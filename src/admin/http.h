@@ -2,9 +2,10 @@
  * The HTTP server for operators, on a thread of its own: the page at /, /metrics, /healthz,
  * /readyz, /api/v1/stats.
  *
- * The server shows the snapshot published last. Requests thus cost the workers nothing. Each
- * connection serves one request. A connection may last ten seconds, or one second while many are
- * open. A slow connection thus blocks no other. All functions are for the main thread.
+ * The server shows the snapshot published last. Requests therefore cost the workers nothing. Each
+ * connection serves one request. A connection may last ten seconds, or one second while many
+ * connections are open. A slow connection therefore blocks no other connection. Only the main
+ * thread calls the functions of this file.
  */
 #ifndef WEIR_ADMIN_HTTP_H
 #define WEIR_ADMIN_HTTP_H
@@ -16,18 +17,19 @@
 struct http;
 
 /*
- * Serves on the listening socket `fd`, and takes `fd` over. `hosts`: see admin/host.h; NULL: no
- * names. Returns NULL if the server cannot start; `fd` is then closed.
+ * Serves on the listening socket `fd`, which the server owns from now on. `hosts`: the `names` of
+ * host_is_known (admin/host.h); NULL: no names. Returns NULL if the server cannot start; `fd` is
+ * then closed.
  */
 struct http *http_start(int fd, const char *hosts);
 
 /*
- * Replaces the shown snapshot, takes over the reference, and closes slow connections. The main
- * thread calls this function once a second.
+ * Replaces the shown snapshot, and closes slow connections. The server takes over the caller's
+ * reference. The main thread calls this function once a second.
  */
 void http_publish(struct http *http, struct snapshot *snapshot);
 
-/* Stops accepting, because another process accepts on the same socket. */
+/* Stops accepting. Called when another process accepts on the same socket. */
 void http_quiesce(struct http *http);
 
 /* Stops the thread and frees the server. Safe on NULL. */

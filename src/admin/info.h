@@ -1,4 +1,4 @@
-/* The text of INFO on the admin socket: a snapshot as tables for persons. */
+/* The text of INFO on the admin socket: a snapshot as tables for a person to read. */
 #ifndef WEIR_ADMIN_INFO_H
 #define WEIR_ADMIN_INFO_H
 

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-/* Writes only the name and its colon. */
+/* Writes only the name of a member, and a colon. */
 void json_name(struct text *out, const char *key);
 
 void json_number(struct text *out, const char *key, uint64_t value);
@@ -18,7 +18,7 @@ void json_real(struct text *out, const char *key, double value);
 void json_flag(struct text *out, const char *key, bool value);
 void json_string(struct text *out, const char *key, const char *value);
 void json_text(struct text *out, const char *key, struct slice value); /* any bytes */
-/* a list of numbers */
+/* adds a list of `n` numbers */
 void json_reals(struct text *out, const char *key, const float *values, size_t n);
 
 void json_open_object(struct text *out, const char *key);

@@ -1,6 +1,4 @@
-/*
- * Writes the rows of admin/metrics.def. All series exist from the start.
- */
+/* Writes the rows of admin/metrics.def. A series exists from the start, even if its value is 0. */
 #include "admin/metrics.h"
 
 #include <dirent.h>
@@ -166,8 +164,8 @@ struct figure {
     const char *label; /* NULL: the figure has one value */
     size_t parts;
     const char *(*word)(size_t part);
-    const struct histo *(*times)(const struct snapshot *s, size_t i); /* set for a histogram */
-    /* set if the figure writes its series itself */
+    const struct histo *(*times)(const struct snapshot *s, size_t i); /* set only for a histogram */
+    /* writes all series of the figure; NULL: the table describes the series */
     void (*show)(struct sheet *sheet);
 };
 
@@ -217,7 +215,7 @@ struct label {
 };
 
 #define LABELS(...) ((const struct label[]){__VA_ARGS__, {NULL, NULL}})
-#define LABELS_MAX 4 /* of one series: a name, a word, `le`, and the end */
+#define LABELS_MAX 4 /* labels of one series: a name, a word, `le`, and the end */
 
 static void put_labels(struct sheet *sheet, const struct label *labels)
 {
@@ -321,7 +319,10 @@ static struct value sum(const struct figure *figure, const struct snapshot *s, s
     return sum;
 }
 
-/* Writes the sum from `first` up to but without `end` under `name`; NULL: a figure of weir. */
+/*
+ * Writes the sum of the values from `first` up to but without `end`. `name` is the value of the
+ * owner's label; NULL: a figure of weir.
+ */
 static void put_sum(struct sheet *sheet, const struct figure *figure, const char *name,
                     size_t first, size_t end)
 {
@@ -342,8 +343,8 @@ static void put_sum(struct sheet *sheet, const struct figure *figure, const char
 }
 
 /*
- * Writes a figure. Limits beyond the first METRICS_RULES are summed as "_other", if a sum makes
- * sense.
+ * Writes a figure. Limits beyond the first METRICS_RULES are summed as "_other", unless the figure
+ * cannot be summed.
  */
 static void put_figure(struct sheet *sheet, const struct figure *figure)
 {

@@ -5,12 +5,15 @@
 #include "admin/snapshot.h"
 #include "base/text.h"
 
-/* number of limits with series of their own (chosen); further limits share the name "_other" */
+/*
+ * number of limits with series of their own (chosen); all further limits share series with the name
+ * "_other"
+ */
 #define METRICS_RULES 128
 
 /*
- * The owner of a figure. Up to OF_SUBJECTS the owner is weir, and the value names the part of the
- * JSON. From OF_LISTENER on the owner is one of several objects, named by a label.
+ * The owner of a figure. Values up to OF_SUBJECTS mean weir itself, and name the part of the JSON
+ * with the figure. From OF_LISTENER on the owner is one of several objects, named by a label.
  */
 enum figure_of {
     OF_WEIR,

@@ -77,8 +77,9 @@ uint64_t snapshot_clients(const struct snapshot *snapshot)
 #define NS_IN_S 1e9
 #define MEDIAN 0.5
 #define SLOW 0.99
-#define NEAR 0.8                /* share of a limit that is "near" (chosen) */
-#define EARLY_NS (NS_PER_S / 4) /* timers are not exact: a point may be early by this time */
+#define NEAR 0.8 /* share of a limit that is "near" (chosen) */
+/* most time by which a point may be early, because timers are not exact */
+#define EARLY_NS (NS_PER_S / 4)
 #define STEP_NS (HISTORY_STEP_S * NS_PER_S - EARLY_NS)
 
 struct history *history_new(void)
@@ -118,8 +119,8 @@ static void history_push(float *points, double value)
 }
 
 /*
- * Returns the growth of a counter. Counters only grow, but the parts of a total are read one by
- * one: a difference may be negative.
+ * Returns the growth of a counter. Counters only grow. A difference of totals may still be
+ * negative, because the parts of a total are read one by one.
  */
 static double history_grown(double now, double before)
 {
@@ -153,7 +154,7 @@ static struct histo latency(struct times *before, const struct times *now)
     return recent;
 }
 
-/* Pushes both quantiles; the series of the 99th percentile follows that of the median. */
+/* Pushes both quantiles; the series of the 99th percentile follows the series of the median. */
 static void push_both(struct history *history, enum series median, const struct histo *recent)
 {
     push_quantile(history->points[median], recent, MEDIAN);

@@ -25,17 +25,20 @@
 /* ---- the history ---- */
 
 /*
- * The last five minutes as a point every two seconds, for the process and for each limit, and the
- * current rates.
+ * The history: one point for every two seconds of the last five minutes, for the process and for
+ * each limit.
  *
- * Problem: counters are totals, and a page just opened has seen no change. Mechanism: the main
- * thread records every snapshot here. The snapshot gets its rates and a copy of all points: readers
- * need no lock. Memory: 15 KB, and 1.2 KB for each limit.
+ * Counters are totals, from which a page that was just opened cannot compute rates. The main thread
+ * therefore records every snapshot in a history. Each snapshot gets its rates and a copy of all
+ * points, so that readers need no lock. A copy takes 15 KB, and 1.2 KB for each limit.
  */
 #define HISTORY_POINTS 150
 #define HISTORY_STEP_S 2
 #define HISTORY_LIMITS 256 /* only the first limits have points (chosen) */
-/* how long a limit keeps a state such as "refusing" after its last cause (chosen) */
+/*
+ * seconds for which a limit keeps a state, for example "refusing", after the state's last cause
+ * (chosen)
+ */
 #define HISTORY_HOLD_S 10
 
 struct snapshot;
@@ -43,17 +46,17 @@ struct snapshot;
 /* The series of the process. */
 enum series {
     SERIES_COMMANDS, /* all commands per second; the series before SERIES_RATES are rates */
-    SERIES_REFUSED,  /* by limits and blocks */
-    SERIES_BLOCKED,  /* by blocks */
+    SERIES_REFUSED,  /* commands refused by limits and blocks */
+    SERIES_BLOCKED,  /* commands refused by blocks */
     SERIES_DELAYED,
     SERIES_SHADOWED,
-    SERIES_ERRORS,       /* sent by weir: upstream away, unknown command ... */
-    SERIES_REDIS_ERRORS, /* sent by Redis */
+    SERIES_ERRORS,       /* error replies of weir: upstream away, unknown command ... */
+    SERIES_REDIS_ERRORS, /* error replies of Redis */
     SERIES_BYTES_IN,     /* from clients */
     SERIES_BYTES_OUT,
     SERIES_RATES,                      /* number of series that are rates */
     SERIES_CONNECTIONS = SERIES_RATES, /* clients at the moment of the point */
-    /* requests sent to Redis and not answered, at the moment of the point */
+    /* requests sent to Redis and not answered yet, at the moment of the point */
     SERIES_IN_FLIGHT,
     /* seconds, over the commands since the previous point, without limits' delays; 0: no command */
     SERIES_LATENCY_P50,
@@ -71,7 +74,7 @@ enum series {
     SERIES_COUNT
 };
 
-/* The states of a limit. If several apply, the limit has the last of them. */
+/* The states of a limit. If several states apply, the limit has the last of these states. */
 enum limit_state {
     LIMIT_CALM,
     LIMIT_NEAR,
@@ -102,7 +105,7 @@ struct history {
     uint64_t last;               /* number of the newest point, from 1; 0: no point yet */
     size_t n;                    /* number of points */
     uint64_t last_ns;            /* time of the newest point */
-    double totals[SERIES_RATES]; /* counters at the newest point, like the histograms below */
+    double totals[SERIES_RATES]; /* counters at the newest point */
     struct times times;
     struct histo iterations;
     uint64_t blocked;          /* snapshot.blocked_commands at the last history_note */
@@ -139,10 +142,10 @@ const char *limit_state_name(enum limit_state state);
 #define SNAPSHOT_HOLDERS 5
 #define SNAPSHOT_OWNS 100
 
-/* One of the heaviest subjects that uses a limit. */
+/* One of the subjects with most usage of a limit. */
 struct snapshot_holder {
     const struct top_entry *row; /* in snapshot.tops */
-    double used;                 /* usage of the limit, 0 to 1 */
+    double used;                 /* the subject's usage of the limit, 0 to 1 */
 };
 
 /* A line that an operator has set for one subject. */
@@ -162,7 +165,8 @@ struct snapshot_limit {
     char unit[24], scope[24], action[24];
     bool is_shadow;
     /*
-     * the policy has no such line: only lines of single subjects exist, in snapshot.owns; no rate
+     * the policy itself has no such limit, only lines of single subjects (snapshot.owns); the limit
+     * has no rate
      */
     bool is_only_own;
     double per_s; /* units per second; 0: a gauge, or `deny` */
@@ -172,11 +176,11 @@ struct snapshot_limit {
     uint16_t id;       /* limit.id */
     /*
      * usage, 0 to 1: the highest usage of a known subject (run/stats_collector_limits.c), or the
-     * current rate divided by the limit's rate (set_use of history.c)
+     * current rate divided by the limit's rate (set_use in snapshot.c)
      */
     double used;
     char fullest[SUBJECT_NAME_MAX + 1]; /* the subject with most usage; "": none */
-    /* for `per subject`: the subjects with most usage, in descending order */
+    /* for a limit `per subject`: the subjects with most usage, in descending order */
     struct snapshot_holder holders[SNAPSHOT_HOLDERS];
     size_t n_holders;
 
@@ -199,7 +203,7 @@ static inline bool snapshot_limit_is_fast(const struct snapshot_limit *limit)
     return snapshot_rate_is_fast(limit->per_s, limit->burst);
 }
 
-/* True if the limit denies the commands: there is no rate and no usage. */
+/* True if the limit denies the commands. A limit that denies has no rate and no usage. */
 static inline bool snapshot_limit_denies(const struct snapshot_limit *limit)
 {
     return strcmp(limit->action, "deny") == 0;
@@ -210,7 +214,7 @@ struct snapshot_named {
     char name[NAMED_NAME_MAX + 1]; /* unique */
     const char *algorithm;         /* static */
     char rates[256];               /* as written, truncated */
-    char zone[64];                 /* time zone of its calendar windows; "": none */
+    char zone[64];                 /* time zone of the limit's calendar windows; "": none */
     char penalty[64];              /* as written; "": none */
     bool is_shadow;
     size_t overrides; /* number of keys that have rates of their own */
@@ -223,7 +227,7 @@ enum node_state {
     NODE_UP,
     NODE_BUSY,   /* up, running a script */
     NODE_PAUSED, /* up, and CLIENT PAUSE delays commands */
-    NODE_SILENT, /* connected, and not answering */
+    NODE_SILENT, /* connected, but does not answer */
     NODE_AWAY,
 };
 
@@ -238,7 +242,7 @@ struct snapshot_health {
 /* An address of a node's host name. */
 struct snapshot_try {
     char address[160];
-    char why[128]; /* result of the last dialling; "": in use, or never dialled */
+    char why[128]; /* error of the last connection attempt; "": in use, or never tried */
 };
 
 /* What weir sends to a node. */
@@ -304,7 +308,7 @@ struct snapshot {
     uint64_t unix_ms;
     uint64_t started_unix_ms;
     const char *version, *libuv, *hiredis; /* static strings */
-    /* operators' name for this weir, valid for the life of the process; "": none */
+    /* name that operators have given this weir, valid for the life of the process; "": none */
     const char *name;
     int pid;
     const char *config_path; /* valid for the life of the process; NULL: no file */
@@ -313,12 +317,13 @@ struct snapshot {
     bool is_shadow;  /* mode = shadow */
     bool is_draining;
     char not_ready[SNAPSHOT_TEXT]; /* why weir is not ready; "": ready */
-    char partly[SNAPSHOT_TEXT];    /* which slots of a cluster are served; "": all, or not ready */
+    /* which slots of a cluster are served; "": all slots, or weir is not ready */
+    char partly[SNAPSHOT_TEXT];
 
     char upstream[SNAPSHOT_TEXT];  /* address of the default node */
     struct snapshot_health health; /* worst of all nodes */
     struct lane_counts lanes;      /* sum over all nodes */
-    bool is_replicated;            /* several servers; one at a time is the master */
+    bool is_replicated;            /* several servers; one server at a time is the master */
     bool is_cluster;               /* several masters share the slots */
     unsigned slots_served;         /* slots of a cluster that have a master */
     unsigned slots_up;             /* slots of a cluster with a reachable master */
@@ -344,7 +349,7 @@ struct snapshot {
     uint64_t client_pauses, upstream_pauses;
 
     size_t subjects, key_subjects; /* current sizes of the two tables */
-    size_t max_subjects;           /* for each table */
+    size_t max_subjects;           /* most subjects of each table */
     bool is_overflowed;            /* an overflow subject has been used */
 
     size_t blocks; /* number of subjects that an operator has blocked */
@@ -381,7 +386,7 @@ uint64_t snapshot_clients(const struct snapshot *snapshot);
 
 /*
  * Appends for example "5/s for user:ann, 9/s for user:bob and 3 more". Appends nothing if no
- * subject has a line of that limit.
+ * operator has set a line of that limit.
  */
 void own_lines_name(struct text *out, const struct snapshot *snapshot,
                     const struct snapshot_limit *limit);
@@ -389,7 +394,7 @@ void own_lines_name(struct text *out, const struct snapshot *snapshot,
 /* True if a subject has a line of that limit. */
 bool own_lines_has(const struct snapshot *snapshot, const struct snapshot_limit *limit);
 
-/* Returns how many commands of its subject the line refuses, per second. */
+/* Returns how many commands per second the line refuses for its subject. */
 uint64_t own_lines_refused(const struct snapshot *snapshot, const struct snapshot_own *own);
 
 #endif

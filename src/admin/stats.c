@@ -147,7 +147,7 @@ static void write_points(struct text *out, const char *key, const float *points,
     json_reals(out, key, points + HISTORY_POINTS - n, n);
 }
 
-/* Names of version 0.2, kept beside the current ones. */
+/* Names of version 0.2, kept beside the current names. */
 static const struct {
     const char *name;
     enum series series;

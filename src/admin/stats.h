@@ -11,8 +11,8 @@
 #define STATS_NO_HISTORY UINT64_MAX
 
 /*
- * `after`: the history starts after the point of this number. 0: all points, STATS_NO_HISTORY:
- * none.
+ * `after`: number of the point after which the history starts. 0: all points; STATS_NO_HISTORY: no
+ * points.
  */
 void stats_write(struct text *out, const struct snapshot *snapshot, uint64_t after);
 

@@ -17,7 +17,7 @@ struct bytes {
 
 /*
  * Makes room for n more bytes. Returns the address of that room; the caller then adds n to len.
- * NULL: the total would exceed `most`, or out of memory; the content stays.
+ * Returns NULL if the total would exceed `most`, or if out of memory. The content then stays.
  */
 char *bytes_reserve(struct bytes *bytes, size_t n, size_t most);
 

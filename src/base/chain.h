@@ -2,9 +2,9 @@
  * Output that waits to be sent: a chain of fixed-size chunks from a pool.
  *
  * In each chunk sent <= filled <= capacity. A chain owns its chunks, and an empty chain owns none.
- * Appending copies bytes and never moves earlier ones, so a write in flight may point into the
- * chunks. A pool belongs to one thread and keeps a bounded number of free chunks. The pool returns
- * further free chunks to the system.
+ * Appending copies the new bytes and never moves earlier bytes, so a write in flight may point into
+ * the chunks. A pool belongs to one thread and keeps a bounded number of free chunks. Beyond that
+ * number the pool returns free chunks to the system.
  */
 #ifndef WEIR_BASE_CHAIN_H
 #define WEIR_BASE_CHAIN_H
@@ -18,7 +18,7 @@
 #include "base/slice.h"
 
 #define CHUNK_BYTES 8192
-#define POOL_KEEP 64 /* free chunks kept: half a megabyte a worker */
+#define POOL_KEEP 64 /* free chunks kept: half a megabyte for each worker */
 #define CELL_BYTES 256
 #define POOL_KEEP_CELLS 512 /* free cells kept */
 
@@ -29,7 +29,7 @@ struct chunk {
     char data[CHUNK_BYTES - 16];
 };
 
-/* Memory for one short object that lives as long as a request. */
+/* Memory for one small object that lives as long as a request. */
 struct cell {
     struct cell *next; /* the next free cell, while this cell is free */
 };
@@ -44,8 +44,7 @@ struct pool {
      */
     size_t given_back;
     /*
-     * bytes of all chunks and cells, free ones included, and of pool_note_more; readable by any
-     * thread
+     * bytes of all chunks and cells, used and free, and of pool_note_more; readable by any thread
      */
     _Atomic uint64_t held;
 };
@@ -60,8 +59,8 @@ void pool_init(struct pool *pool);
 void pool_fini(struct pool *pool);
 
 /*
- * pool_note_more counts memory that the pool's thread has allocated elsewhere as held.
- * pool_note_less ends the count of freed memory.
+ * pool_note_more adds memory that the pool's thread has allocated elsewhere to `held`.
+ * pool_note_less subtracts such memory once it is freed.
  */
 void pool_note_more(struct pool *pool, size_t bytes);
 void pool_note_less(struct pool *pool, size_t bytes);
@@ -94,7 +93,7 @@ void pool_shed(struct pool *pool);
 __attribute__((warn_unused_result)) bool chain_append_long(struct chain *chain, struct pool *pool,
                                                            const char *data, size_t n);
 
-/* As chain_append_long, but inline for the usual case: the last chunk has room for n bytes. */
+/* Appends as chain_append_long does, but inline if the last chunk has room for n bytes. */
 __attribute__((warn_unused_result)) static inline bool chain_append(struct chain *chain,
                                                                     struct pool *pool,
                                                                     const char *data, size_t n)

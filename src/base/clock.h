@@ -1,6 +1,6 @@
 /*
- * The one clock: monotonic nanoseconds. Functions of limit/ and resp/ never read the clock, but
- * take the time as an argument.
+ * weir's clock: monotonic nanoseconds. Functions of limit/ and resp/ never read the clock, but take
+ * the time as an argument.
  */
 #ifndef WEIR_BASE_CLOCK_H
 #define WEIR_BASE_CLOCK_H

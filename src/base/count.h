@@ -1,8 +1,8 @@
 /*
- * Counters that one thread writes and any thread may read: a plain load and a plain store, never a
- * locked instruction.
+ * Counters that one thread writes and any thread may read. Adding is a plain load and a plain
+ * store, never a locked instruction.
  *
- * counts_add adds up a struct that consists of such counters alone.
+ * counts_add adds up structs that consist of these counters alone.
  */
 #ifndef WEIR_BASE_COUNT_H
 #define WEIR_BASE_COUNT_H

@@ -1,6 +1,6 @@
 /*
- * All errors that weir itself answers, each with its exact text. After an ERR_PROTO_* weir closes
- * the client.
+ * All errors with which weir itself answers, each with its exact text. After an ERR_PROTO_* weir
+ * closes the client.
  */
 #ifndef WEIR_BASE_ERR_H
 #define WEIR_BASE_ERR_H
@@ -24,8 +24,9 @@ enum err {
     ERR_MAX_CLIENTS,
     ERR_UPSTREAM_UNAVAILABLE,
     ERR_UPSTREAM_TIMEOUT,
-    ERR_UPSTREAM_SILENT, /* reachable, but without an answer: reported to operators at once */
-    /* no lane yet: upstream-dial-rate limits new connections; the client waits */
+    /* Redis is connected, but does not answer; reported to operators at once */
+    ERR_UPSTREAM_SILENT,
+    /* no lane yet, because upstream-dial-rate limits new connections; the client waits */
     ERR_UPSTREAM_DIALS,
     ERR_UPSTREAM_BUSY, /* no lane: max-lanes, or the subject's share of max-lanes, is used up */
     ERR_OUT_OF_MEMORY,

@@ -1,15 +1,15 @@
 /*
  * A glob matcher that backtracks to the last star only.
  *
- * Earlier stars never need another try: the last star can match every text that an earlier one
- * could still match.
+ * Earlier stars never need another try, because the last star can take over every byte that another
+ * try of an earlier star would match.
  */
 #include "base/glob.h"
 
 #include <string.h>
 
 /*
- * Reads the member of a set at *at: a range, or one byte as a range. `\` takes the next byte as
+ * Reads the member of a set at *at: a range, or one byte as a range. The byte after `\` stands for
  * itself.
  */
 static void set_member(struct slice pattern, size_t *at, unsigned char *low, unsigned char *high)
@@ -44,7 +44,10 @@ static bool set_has(struct slice pattern, size_t *at, unsigned char c)
     return is_found != is_negated;
 }
 
-/* True if the single pattern at *at (not a star) matches `c`. Moves *at behind the pattern. */
+/*
+ * True if the element of the pattern at *at (a byte, ? or set; no star) matches `c`. Moves *at
+ * behind the element.
+ */
 static bool one_holds(struct slice pattern, size_t *at, char c)
 {
     char p = pattern.at[(*at)++];
@@ -64,7 +67,8 @@ bool glob_match(struct slice pattern, struct slice text)
 {
     size_t p = 0, t = 0;
     /*
-     * index behind the last star of the pattern, and index in the text from which the rest is tried
+     * `star`: index in the pattern behind the last star; `star_text`: index in the text at which
+     * the rest of the pattern is tried
      */
     size_t star = 0, star_text = 0;
     bool has_star = false;

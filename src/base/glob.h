@@ -1,6 +1,6 @@
 /*
- * Patterns as Redis writes them: * ? [a-z] [^x] and \ for the character itself; bytes, case
- * matters.
+ * Patterns with the syntax of Redis: * ? [a-z] [^x], and \ before a character that stands for
+ * itself. Patterns match bytes, and case matters.
  */
 #ifndef WEIR_BASE_GLOB_H
 #define WEIR_BASE_GLOB_H
@@ -19,10 +19,10 @@ bool glob_is_closed(struct slice pattern);
 bool glob_match(struct slice pattern, struct slice text);
 
 /*
- * True if `wide` matches every text that `narrow` matches. Recognised are four cases: equal
- * patterns, a `wide` of stars alone, a `narrow` without special characters, and simple patterns. In
- * simple patterns `wide` has only letters and stars, and `narrow` has no [ and no \. All other
- * cases are false.
+ * True if `wide` matches every text that `narrow` matches. Recognises four cases: equal patterns, a
+ * `wide` of stars alone, a `narrow` without special characters, and simple patterns. Patterns are
+ * simple if `wide` has no special character but stars, and `narrow` has no [ and no \. Returns
+ * false in all other cases.
  */
 bool glob_covers(struct slice wide, struct slice narrow);
 

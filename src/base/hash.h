@@ -1,6 +1,6 @@
 /*
- * SipHash-1-3: a keyed hash, so that a client cannot choose names that collide. Source: Aumasson
- * and Bernstein, "SipHash: a fast short-input PRF".
+ * SipHash-1-3: a keyed hash. Clients do not know the key, and cannot choose names that collide.
+ * Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF".
  */
 #ifndef WEIR_BASE_HASH_H
 #define WEIR_BASE_HASH_H

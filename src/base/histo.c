@@ -13,7 +13,7 @@ uint64_t histo_bound_ns(unsigned i)
     return bounds_ns[i];
 }
 
-/* The search begins in the middle, for most times are far from both ends. */
+/* The search begins in the middle, because most times are far from both ends. */
 static unsigned histo_bucket_of(uint64_t ns)
 {
     unsigned i = ns > bounds_ns[HISTO_SHOWN + 3] ? HISTO_SHOWN + 4 : 0;

@@ -1,9 +1,10 @@
 /*
- * A histogram of times: the counts between a few fixed bounds, and the sum.
+ * A histogram of times: the number of times between each two fixed bounds, and the sum of all
+ * times.
  *
- * One thread writes and any thread may read (base/count.h). counts_add adds histograms, which all
- * have the same bounds. The bounds below HISTO_SHOWN are finer than those of the metrics, so that a
- * quantile of very short times is meaningful.
+ * One thread writes and any thread may read (base/count.h). counts_add can add one histogram to
+ * another, because all histograms have the same bounds. The bounds below HISTO_SHOWN are finer than
+ * the bounds of the metrics, so that a quantile of very short times is meaningful.
  */
 #ifndef WEIR_BASE_HISTO_H
 #define WEIR_BASE_HISTO_H
@@ -31,7 +32,8 @@ uint64_t histo_bound_ns(unsigned i);
 void histo_add(struct histo *histo, uint64_t ns, uint64_t n);
 
 /*
- * Adds one time, from any thread. A histogram has either this function or histo_add as its writer.
+ * Adds one time, from any thread. Only one of histo_add and histo_add_shared may be used on a
+ * histogram.
  */
 void histo_add_shared(struct histo *histo, uint64_t ns);
 
@@ -39,14 +41,14 @@ void histo_add_shared(struct histo *histo, uint64_t ns);
 uint64_t histo_count(const struct histo *histo);
 
 /*
- * Subtracts `before`, an older copy of the same histogram. The times added after that copy remain.
+ * Subtracts `before`, an older copy of the same histogram: the times added after `before` remain.
  * The caller owns both copies.
  */
 void histo_subtract(struct histo *histo, const struct histo *before);
 
 /*
- * Subtracts `part`: its times are part of `histo`. No count falls below 0, although the two
- * histograms may have been read at different moments.
+ * Subtracts the times of `part`, which are also counted in `histo`. No count falls below 0,
+ * although the two histograms may have been read at different moments.
  */
 void histo_take_out(struct histo *histo, const struct histo *part);
 

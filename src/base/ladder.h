@@ -1,9 +1,9 @@
 /*
- * How short of memory weir is, in steps. A step includes the measures of the step before. The
+ * Memory pressure of the process, in steps. A step includes the measures of the step before. The
  * functions are pure.
  *
- * A step begins at a share of memory-limit, and ends at that share less a tenth of the limit. The
- * difference avoids flapping.
+ * A step begins at a share of memory-limit, and ends when usage falls a tenth of the limit below
+ * that share. The difference avoids flapping.
  */
 #ifndef WEIR_BASE_LADDER_H
 #define WEIR_BASE_LADDER_H
@@ -13,7 +13,7 @@
 enum ladder_step {
     LADDER_FREE,
     LADDER_SHED,   /* from 75 %: idle memory is freed */
-    LADDER_STALL,  /* from 85 %: clients with many unread replies are not read from */
+    LADDER_STALL,  /* from 85 %: weir reads nothing from clients with many unread replies */
     LADDER_REFUSE, /* from 95 %: new connections are refused */
     LADDER_STEPS
 };

@@ -1,6 +1,6 @@
 /*
  * A circular doubly linked list with links inside its members. The head is a link too. A link is
- * either in exactly one list or points at itself. A walk visits a list in steps.
+ * either in exactly one list or points at itself. A walk (struct walk) visits a list in steps.
  */
 #ifndef WEIR_BASE_LIST_H
 #define WEIR_BASE_LIST_H
@@ -61,11 +61,11 @@ static inline void list_take_all(struct list *to, struct list *from)
 
 /* ---- a walk over a list, some items in each step ---- */
 
-#define WALK_STEP 128 /* items in a step; binding so many clients takes some 0.2 ms */
+#define WALK_STEP 128 /* items in a step; binding 128 clients to their subjects takes some 0.2 ms */
 
 /*
- * A thread that must visit all items has bounded work in an iteration of its loop. Items keep their
- * order during a walk. New items are pushed at the end, and are visited, too.
+ * A walk bounds the work in one iteration of a loop when a thread must visit all items. Items keep
+ * their order during a walk. New items are pushed at the end, and the walk visits them as well.
  */
 struct walk {
     struct list *next; /* the next item, or the list's head at the end; NULL: no walk is on */
@@ -99,7 +99,7 @@ static inline bool walk_step(struct walk *walk, const struct list *list,
     return true;
 }
 
-/* Call before the item is taken out of the list. */
+/* Must be called before an item is taken out of the list during a walk. */
 static inline void walk_skip(struct walk *walk, const struct list *item)
 {
     if (walk->next == item)

@@ -45,11 +45,14 @@ const char *log_site_name(enum log_site site)
 
 /* ---- rate limits of sites ---- */
 
-/* GCRA on one word for each site: the time at which the site may log its whole burst again. */
+/*
+ * The rate limit of one site: GCRA on one word. full_ns is the time at which the site may log its
+ * whole burst again.
+ */
 
 static struct site {
     _Atomic uint64_t full_ns;
-    /* lines suppressed since the last line; the next line tells their number */
+    /* lines suppressed since the last logged line; the next line tells this number */
     _Atomic uint64_t untold;
     _Atomic uint64_t suppressed;
 } sites[LOG_SITE_COUNT];
@@ -92,7 +95,7 @@ static size_t stamp(char *out, size_t size, struct timespec at)
     return len + (size_t)snprintf(out + len, size - len, ".%03ldZ", at.tv_nsec / 1000000);
 }
 
-/* For a terminal: control characters are shown as '?'. */
+/* Writes text for a terminal, with '?' for each control character. */
 static size_t put_plain(char *out, size_t room, struct slice text)
 {
     size_t len = 0;
@@ -167,8 +170,8 @@ size_t log_form(char *out, enum log_format format, const struct log_entry *entry
 
 enum { TO_FILE, TO_STDERR, SINKS };
 
-static struct log_sink *sinks[SINKS]; /* changed only while no other thread runs */
-static uint64_t lost_before;          /* lines lost by sinks that were freed */
+static struct log_sink *sinks[SINKS]; /* changed only while no other thread logs */
+static uint64_t lost_before;          /* lines lost by sinks that have been freed */
 static _Atomic enum log_level threshold = LOG_INFO;
 static _Atomic enum log_format current = LOG_AS_TEXT;
 static void (*_Atomic witness)(enum log_level level, const char *text, bool is_logged);
@@ -212,7 +215,7 @@ static void log_give(const char *line, size_t len, bool is_told)
 {
     if (!is_open() && !is_told) {
         if (write(STDERR_FILENO, line, len) < 0)
-            return; /* there is nowhere to report the failure */
+            return; /* a failure to write to stderr cannot be reported */
     }
     for (size_t i = 0; i < SINKS; i++)
         if (sinks[i] != NULL)
@@ -276,7 +279,7 @@ void log_flush(void)
             (void)log_sink_flush(sinks[i], log_until(end_ns));
 }
 
-/* All sinks end at the same time, so two sinks that are stuck share the one second. */
+/* All sinks end at the same time, so two stuck sinks together cost one second. */
 void log_close(void)
 {
     uint64_t end_ns = clock_ns() + LAST_WAIT_NS;

@@ -39,14 +39,14 @@ enum log_site {
     LOG_SITE_COUNT
 };
 
-/* The section on the form of a line shows each format. */
+/* Formats of a line. The comment at LOG_LINE_MAX shows a line in each format. */
 enum log_format { LOG_AS_TEXT, LOG_AS_LOGFMT, LOG_AS_JSON, LOG_FORMATS };
 
-/* "debug" ..., "accept" ... */
+/* Return the name as in the log: "debug" ... (log_level_name), "accept" ... (log_site_name). */
 const char *log_level_name(enum log_level level);
 const char *log_site_name(enum log_site site);
 
-/* Lines below `level` are dropped. */
+/* Sets the least level of lines that are logged. */
 void log_set_level(enum log_level level);
 void log_set_format(enum log_format format);
 enum log_format log_current_format(void);
@@ -60,8 +60,8 @@ __attribute__((format(printf, 3, 4))) void log_at(enum log_site site, enum log_l
 
 /*
  * Sends lines to `path` (NULL: no file), to stderr, or to both. Before log_open and after log_close
- * the calling thread writes lines to stderr. Returns NULL, or why the path cannot be opened
- * (static). Ends the process when no thread can be started.
+ * the calling thread writes lines to stderr. Returns NULL, or the reason why the path cannot be
+ * opened (static). Ends the process when no thread can be started.
  */
 __attribute__((warn_unused_result)) const char *log_open(const char *path, bool to_stderr);
 
@@ -81,7 +81,10 @@ void log_reopen(void);
  */
 void log_flush(void);
 
-/* As log_flush, then stops the writing threads. Called once no other thread logs any more. */
+/*
+ * Waits as log_flush does, then stops the writing threads. Called once no other thread logs any
+ * more.
+ */
 void log_close(void);
 
 /* Returns how many lines were lost so far: the disk was full, or the pipe was not read. */
@@ -99,9 +102,9 @@ uint64_t log_lost(void);
 #define LOG_SITE_INTERVAL_NS UINT64_C(5000000000)
 
 /*
- * True if the site may log a line now. *suppressed: how many lines were denied since the last
- * admitted line. A false result counts as one more denied line. Any thread may call; there is a
- * compare-and-swap, and no lock.
+ * True if the site may log a line now. *suppressed: number of lines suppressed since the last
+ * admitted line. A result of false counts as one more suppressed line. Any thread may call; the
+ * function uses a compare-and-swap, and no lock.
  */
 bool log_site_admits(enum log_site site, uint64_t now_ns, uint64_t *suppressed);
 

@@ -1,6 +1,7 @@
 /*
  * The ring holds `used` bytes from `head` on: whole lines. While is_overflowing is set nothing is
- * added. The lost lines thus belong behind all lines of the ring and before all lines added later.
+ * added. The report of lost lines therefore belongs behind all lines of the ring, and before all
+ * lines added later.
  */
 #include "base/log_sink.h"
 
@@ -26,7 +27,7 @@
 _Static_assert(BATCH_BYTES >= LOG_LINE_MAX, "a batch holds a line at least");
 
 struct log_sink {
-    char *path; /* NULL: a descriptor that was open before */
+    char *path; /* NULL: `fd` came from the caller of log_sink_new */
     int fd;
     /* the file ends in the middle of a line; only the writing thread uses this field and fd */
     bool is_mid_line;
@@ -91,10 +92,9 @@ static size_t write_all(int fd, const char *bytes, size_t len)
 }
 
 /*
- * Reports the failure on stderr, since the file cannot be written; once until a write succeeds
- * again. If stderr has no room, the next failure is reported instead: lines for the file do not
- * wait for the reader of a pipe. The report uses no stdio, because exit() waits for a stdio stream
- * that is stuck.
+ * Reports a failed write on stderr, once until a write succeeds again. If stderr is a full pipe,
+ * the report waits for the next failure. Lines for the file therefore never wait for the pipe's
+ * reader. The report uses no stdio, because exit() waits for a stdio stream that is stuck.
  */
 static void log_sink_complain(struct log_sink *sink, int error)
 {
@@ -141,7 +141,7 @@ static bool log_sink_tell(struct log_sink *sink, uint64_t lost)
     return log_sink_write_lines(sink, line, log_form(line, log_current_format(), &entry)) == 0;
 }
 
-/* Called under the lock, which is released while writing. */
+/* Writes the report of lost lines. Called under the lock, which is released while writing. */
 static void tell_untold(struct log_sink *sink)
 {
     uint64_t lost = sink->untold;
@@ -165,7 +165,7 @@ static void write_batch(struct log_sink *sink)
     sink->lost += lost;
     sink->untold += lost;
     if (sink->is_overflowing && sink->used == 0) {
-        /* later lines come behind the report, since this thread writes both */
+        /* the report precedes later lines, because this thread writes the report and the lines */
         sink->is_overflowing = false;
         tell_untold(sink);
     }

@@ -3,8 +3,9 @@
  *
  * Lines wait in a ring buffer of fixed size. log_sink_add never blocks. When the ring is full,
  * because the disk or the reader of the pipe is slow, lines are dropped until the ring has been
- * emptied. The next line then tells the number of lost lines. Lines thus always appear in the order
- * in which they were added. A failed write is not repeated, and its lines count as lost.
+ * emptied. The next line then tells the number of lost lines. Lines therefore always appear in the
+ * order in which they were added. A failed write is not repeated, and the lines of the write count
+ * as lost.
  */
 #ifndef WEIR_BASE_LOG_SINK_H
 #define WEIR_BASE_LOG_SINK_H
@@ -18,8 +19,8 @@
 struct log_sink;
 
 /*
- * Returns a sink for the file at `path`, which is created if need be. A NULL `path` means `fd`,
- * which stays open. Returns NULL on an error, which errno names.
+ * Returns a sink for the file at `path`, which is created if need be. If `path` is NULL, the sink
+ * writes to `fd`, and never closes `fd`. Returns NULL on an error, which errno names.
  */
 struct log_sink *log_sink_new(const char *path, int fd);
 
@@ -32,7 +33,10 @@ void log_sink_add(struct log_sink *sink, const char *line, size_t len);
  */
 void log_sink_reopen(struct log_sink *sink);
 
-/* Waits until every line is written or lost, at most `most_ns`. False: the time was not enough. */
+/*
+ * Waits until every line is written or lost, at most `most_ns`. False if lines are left after that
+ * time.
+ */
 bool log_sink_flush(struct log_sink *sink, uint64_t most_ns);
 
 /*

@@ -2,9 +2,9 @@
  * Allocation that never fails, for the start and for reading configuration. Clients and connections
  * never use these functions.
  *
- * A call returns memory, or logs a line and ends the process, so no caller checks. free() releases
- * the memory. A reload of the configuration first calls mem_would_give. If mem_would_give returns
- * false, nothing changes.
+ * A call returns memory, or logs a line and ends the process, so no caller checks the result.
+ * free() releases the memory. A reload of the configuration first calls mem_would_give, and changes
+ * nothing if the result is false.
  */
 #ifndef WEIR_BASE_MEM_H
 #define WEIR_BASE_MEM_H
@@ -22,7 +22,7 @@ __attribute__((malloc, returns_nonnull, warn_unused_result)) void *mem_alloc(siz
 __attribute__((malloc, returns_nonnull, warn_unused_result)) void *mem_zalloc(size_t count,
                                                                               size_t size);
 
-/* Grows or shrinks to `count` members of `size` bytes; `old` may be NULL. */
+/* Grows or shrinks `old` to `count` members of `size` bytes; `old` may be NULL. */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_realloc(void *old, size_t count,
                                                                        size_t size);
 
@@ -43,7 +43,7 @@ __attribute__((format(printf, 1, 2), malloc, returns_nonnull, warn_unused_result
  */
 size_t mem_given(void);
 
-/* True if this many bytes can be allocated now. Tries malloc, and frees the memory. */
+/* True if this many bytes can be allocated now. Calls malloc, and frees the memory at once. */
 __attribute__((warn_unused_result)) bool mem_would_give(size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The one integer parser, with Redis' rules: an optional '-', no '+', no leading zero, no spaces,
- * no "-0". A number has at most 20 characters and fits 64 bits.
+ * weir's only parser of integers, with Redis' rules: an optional '-', no '+', no leading zero, no
+ * spaces, no "-0". A number has at most 20 characters and fits 64 bits.
  */
 #ifndef WEIR_BASE_NUM_H
 #define WEIR_BASE_NUM_H
@@ -10,7 +10,7 @@
 
 #include "base/slice.h"
 
-#define NUM_DIGITS_MAX 20 /* of the largest 64-bit number */
+#define NUM_DIGITS_MAX 20 /* digits of the largest 64-bit number */
 
 /*
  * num_least[d] is the smallest number with d digits. num_least[0] is UINT64_MAX, because no number

@@ -2,8 +2,8 @@
 
 /*
  * The list has no signal of a fault (SIGSEGV ...), so that sanitizers can report the fault. The
- * list has no SIGCHLD, which the main thread needs to the end. SIGPIPE is in the list for threads
- * that write before main ignores SIGPIPE.
+ * list has no SIGCHLD, which the main thread needs until weir stops. SIGPIPE is in the list for
+ * threads that write before the main thread ignores SIGPIPE.
  */
 static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
 static const int kept[] = {SIGHUP, SIGUSR1, SIGUSR2};

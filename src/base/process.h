@@ -18,8 +18,8 @@ void signals_restore(const sigset_t *before);
 
 /*
  * Blocks SIGHUP, SIGUSR1 and SIGUSR2 in this thread: the system keeps one signal of each kind until
- * signals_unblock. Without a handler these signals would end the process, and an ignored signal is
- * lost.
+ * signals_unblock. Blocking is necessary, because a signal without a handler would end the process,
+ * and an ignored signal would be lost.
  */
 void signals_keep(void);
 
@@ -28,11 +28,14 @@ void signals_unblock(void);
 
 /*
  * Exit statuses, as in docs/operations.md. A service manager starts weir again after each status
- * but EXIT_CONFIG, for a mistake in the configuration persists.
+ * but EXIT_CONFIG, because a mistake in the configuration persists.
  */
 /* a mistake in the command line, in the configuration, or in systemd's sockets */
 #define EXIT_CONFIG 1
-/* all else: an address in use, a log that cannot be opened, no memory, descriptors or threads */
+/*
+ * any other failure: an address in use, a log that cannot be opened, no memory, descriptors or
+ * threads
+ */
 #define EXIT_SYSTEM 2
 #define EXIT_EXPLAINED 3 /* --explain: the command does not pass */
 

@@ -1,6 +1,6 @@
 /*
- * No chunk is empty, and two neighbours together are more than half of a full chunk. The number of
- * chunks is thus bounded.
+ * No chunk is empty, and two neighbours together are more than half of a full chunk. These two
+ * rules bound the number of chunks.
  */
 #include "base/shared_set.h"
 
@@ -10,7 +10,10 @@
 
 #include "base/mem.h"
 
-/* chosen: near the number of chunks of the largest sets, so that copying either is short */
+/*
+ * chosen: near the number of chunks in the largest sets, so that a chunk and the list of chunks are
+ * both short to copy
+ */
 #define CHUNK_ENTRIES 128
 
 struct chunk {
@@ -96,7 +99,7 @@ static size_t chunks_of(const struct shared_set *set)
     return set != NULL ? set->n : 0;
 }
 
-/* Returns the chunk in which the name is or belongs; 0 in an empty set. */
+/* Returns the index of the chunk that has the name, or would have it; 0 in an empty set. */
 static size_t chunk_of(const struct shared_set *set, struct slice name)
 {
     size_t low = 0, high = chunks_of(set);
@@ -236,8 +239,8 @@ static void add_entries(struct shared_set *set, struct shared_entry *const *entr
 }
 
 /*
- * Returns a set with these entries in place of the chunks from `first` to `end`. Takes over the
- * entries' references.
+ * Returns a set with these entries in place of the chunks from `first` to `end`. The new set takes
+ * over the entries' references.
  */
 static struct shared_set *shared_set_replace(const struct shared_set *before, size_t first,
                                              size_t end, struct shared_entry *const *entries,
@@ -255,7 +258,7 @@ static struct shared_set *shared_set_replace(const struct shared_set *before, si
 
 /*
  * Copies the entries of the chunk to `out`, except an entry called `name`, and adds a reference to
- * each. Returns the number of copied entries.
+ * each copied entry. Returns the number of copied entries.
  */
 static size_t copy_others(const struct chunk *chunk, struct slice name, struct shared_entry **out)
 {
@@ -279,7 +282,10 @@ struct shared_set *shared_set_with(const struct shared_set *before, struct share
     return shared_set_replace(before, first, first + (before != NULL), entries, n + 1);
 }
 
-/* True if chunk `first` and the next chunk fill at most half a chunk, once one entry is gone. */
+/*
+ * True if chunk `first` and the next chunk together fill at most half a chunk after the removal of
+ * one entry.
+ */
 static bool are_few(const struct shared_set *set, size_t first)
 {
     return first + 1 < set->n &&

@@ -3,8 +3,8 @@
  * parts.
  *
  * Entries are in chunks. A change copies one chunk and the list of chunks, some hundred pointers
- * for 10,000 entries. Sets and entries are reference-counted; any thread may read them. An entry
- * that has ended stays in the set until a set is made without it.
+ * for 10,000 entries. Sets and entries are reference-counted; any thread may read them. A set keeps
+ * entries that have ended; shared_set_living makes a set without ended entries.
  */
 #ifndef WEIR_BASE_SHARED_SET_H
 #define WEIR_BASE_SHARED_SET_H
@@ -42,7 +42,10 @@ static inline bool shared_entry_is_over(const struct shared_entry *entry, uint64
 struct shared_set *shared_set_with(const struct shared_set *before, struct shared_entry *entry);
 struct shared_set *shared_set_without(const struct shared_set *before, struct slice name);
 
-/* Returns a set of the entries that have not ended; with only_timed only entries with an end. */
+/*
+ * Returns a set of the entries that have not ended. With only_timed the set has only entries with
+ * an end.
+ */
 struct shared_set *shared_set_living(const struct shared_set *before, bool only_timed,
                                      uint64_t now_ns);
 

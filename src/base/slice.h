@@ -1,6 +1,6 @@
 /*
- * A slice is a pointer and a length: bytes that another owner keeps valid. The bytes are not
- * NUL-terminated.
+ * A slice is a pointer and a length. The owner of the bytes keeps the bytes valid. The bytes are
+ * not NUL-terminated.
  */
 #ifndef WEIR_BASE_SLICE_H
 #define WEIR_BASE_SLICE_H
@@ -61,8 +61,8 @@ static inline bool slice_eq_nocase(struct slice a, struct slice b)
 }
 
 /*
- * True if Redis would take this argument for the word. Redis uses strcasecmp, which ignores case
- * and stops at a NUL.
+ * True if Redis treats this argument as the word. Redis uses strcasecmp, which ignores case and
+ * stops at a NUL.
  */
 static inline bool slice_is_word(struct slice argument, struct slice word)
 {

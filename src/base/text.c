@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* RFC 3629; table 3-7 of the Unicode standard. */
+/* Source of the ranges: RFC 3629, and table 3-7 of the Unicode standard. */
 size_t utf8_len(struct slice rest)
 {
     const unsigned char *p = (const unsigned char *)rest.at;

@@ -11,8 +11,8 @@
 #include "base/slice.h"
 
 /*
- * A zeroed struct is an empty text. No call fails. Out of memory sets is_broken, and later calls do
- * nothing. Only the user of the result checks is_broken.
+ * A zeroed struct is an empty text. No call fails. If memory is out, the call sets is_broken, and
+ * later calls do nothing. Callers need to check is_broken only before they use the text.
  */
 struct text {
     char *at; /* heap; not NUL-terminated */
@@ -45,8 +45,8 @@ void text_fini(struct text *text);
 /*
  * Writes `value` as a JSON string with its quotation marks into `out`, at most `room` >= 2 bytes.
  * Excess is omitted, by whole characters. The result is always valid. Bytes that are not UTF-8
- * become U+FFFD. Control characters are escaped, and so are <, > and &, for use inside HTML.
- * Returns the length of the result.
+ * become U+FFFD. Control characters, and <, > and & for use inside HTML, are escaped. Returns the
+ * length of the result.
  */
 size_t json_quote(char *out, size_t room, struct slice value);
 

@@ -46,7 +46,7 @@ bool choice_take(const char *const *words, struct slice value, unsigned *index, 
 /* ---- the nearest name ---- */
 
 #define NAME_MAX_BYTES 64
-#define EDITS_MAX 3 /* chosen: a guess with more edits would be noise */
+#define EDITS_MAX 3 /* chosen: a name with more edits is rarely the intended name */
 
 static size_t why_least(size_t a, size_t b)
 {
@@ -70,8 +70,8 @@ static bool is_swap(struct slice a, size_t i, struct slice b, size_t j)
 }
 
 /*
- * Returns the optimal string alignment distance. Three rows of the table are kept: the computed
- * row, the row before, and, for swaps, the second row before.
+ * Returns the optimal string alignment distance. Keeps three rows of the table: the row being
+ * computed, the row before, and, for swaps, the second row before.
  */
 static size_t distance(struct slice a, struct slice b)
 {

@@ -27,7 +27,7 @@
 #define HEADER_BYTES 44
 #define TYPE_BYTES 6
 #define TIMES_MAX 10000
-#define OFFSET_MOST_S (26 * 3600) /* RFC 9636: the largest offsets from UTC */
+#define OFFSET_MOST_S (26 * 3600) /* RFC 9636: the largest offset from UTC */
 
 struct transition {
     int64_t at_s;
@@ -137,7 +137,7 @@ static bool take_transition(struct slice *rest, struct zone_transition *transiti
     return !take_char(rest, '/') || take_time(rest, TRANSITION_HOURS, &transition->time_s);
 }
 
-/* Reads an offset. In POSIX local time plus the offset is UTC: positive is west. */
+/* Reads an offset. In POSIX, local time plus the offset is UTC, so positive offsets are west. */
 static bool take_offset(struct slice *rest, int32_t *east_s)
 {
     int32_t west_s;
@@ -224,8 +224,8 @@ int32_t zone_rule_offset(const struct zone_rule *rule, int64_t unix_s, int64_t *
         add_event(events, &n, (struct event){end_s, rule->standard_s}, false);
     }
     /*
-     * changes alternate: before events[0] the offset is that after events[1], a change of the other
-     * kind
+     * begins and ends of summer time alternate: the offset before events[0] equals the offset after
+     * events[1]
      */
     int32_t offset_s = events[1].offset_s;
     for (unsigned i = 0; i < n && events[i].at_s <= unix_s; i++)
@@ -420,7 +420,7 @@ int32_t zone_offset(const struct zone *zone, int64_t unix_s, int64_t *until_s)
 /* chosen: the largest file of the database has less than 4 KiB */
 #define FILE_BYTES_MAX ((size_t)256 << 10)
 #define NAMES_MAX 5000 /* chosen: the database has some 600 names */
-#define DEPTH_MAX 3    /* America/Argentina/Salta */
+#define DEPTH_MAX 3    /* parts of a name, as in America/Argentina/Salta */
 
 static const char *database(void)
 {
@@ -442,8 +442,8 @@ static bool is_name_char(char c)
 }
 
 /*
- * True if the text may be a part of a name. Each part begins with a capital. Other files of the
- * database are no zones, or count leap seconds (right/).
+ * True if the text may be a part of a name. Each part of a name begins with a capital. Files
+ * without a capital are no zones, or count leap seconds (right/).
  */
 static bool is_part(const char *text, size_t len)
 {
@@ -490,7 +490,7 @@ static void add_name(struct names *names, const char *name, unsigned depth)
     snprintf(names->at[names->n++], sizeof names->at[0], "%s", name);
 }
 
-/* Adds the names in a folder of the database; "" is the folder of the database. */
+/* Adds the names in a folder of the database; "" is the database's own folder. */
 static void add_folder(struct names *names, const char *folder, unsigned depth)
 {
     char path[PATH_MAX], name[ZONE_NAME_MAX + 1];

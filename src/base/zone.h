@@ -37,7 +37,7 @@ static inline int64_t civil_year_day(int64_t year)
     int64_t before = year - 1; /* the last year with a leap day before January of `year` */
     int64_t leap_days =
         civil_floor(before, 4) - civil_floor(before, 100) + civil_floor(before, 400);
-    return 365 * (year - 1970) + leap_days - 477; /* of the years 1 to 1969 */
+    return 365 * (year - 1970) + leap_days - 477; /* leap days of the years 1 to 1969 */
 }
 
 /* Returns how many days of the year precede a month; months count from 0. */
@@ -56,7 +56,7 @@ static inline int64_t civil_month_day(int64_t month)
 
 static inline int64_t civil_year_of(int64_t day)
 {
-    /* 400 years have 146097 days; off by one at most */
+    /* an estimate, as 400 years have 146097 days; wrong by at most one year */
     int64_t year = 1970 + civil_floor(400 * day, 146097);
     if (day < civil_year_day(year))
         return year - 1;
@@ -77,10 +77,13 @@ static inline int64_t civil_month_of(int64_t day)
 
 struct zone;
 
-/* `tzif` is the whole file. Returns one reference. NULL: `why` says what is wrong with the file. */
+/*
+ * Reads a whole TZif file. Returns one reference, or NULL if the file is invalid; `why` then names
+ * the error.
+ */
 struct zone *zone_parse(struct slice name, struct slice tzif, char *why, size_t why_size);
 
-/* In all functions a NULL zone is UTC. */
+/* In the functions that take a zone, NULL stands for UTC. */
 struct zone *zone_get(struct zone *zone);
 void zone_put(struct zone *zone);
 
@@ -98,10 +101,11 @@ int32_t zone_offset(const struct zone *zone, int64_t unix_s, int64_t *until_s);
 /* ---- zones of the system's time zone database: TZDIR, or /usr/share/zoneinfo ---- */
 
 /*
- * Reads the environment and files: only for the thread that reads the configuration.
+ * Only for the thread that reads the configuration, because the function reads the environment and
+ * files.
  *
- * Loads a zone by its IANA name ("Europe/Berlin"; case matters). Returns one reference. NULL: not a
- * zone's name, no such zone, or a damaged file; `why` says which.
+ * Loads a zone by its IANA name ("Europe/Berlin"; case matters). Returns one reference. NULL: the
+ * name is invalid, no zone has this name, or the file is damaged; `why` then names the error.
  */
 __attribute__((warn_unused_result)) struct zone *zone_load(struct slice name, char *why,
                                                            size_t why_size);

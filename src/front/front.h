@@ -1,6 +1,6 @@
 /*
- * What all clients of one worker share: settings, tables, lanes. Only the worker's thread touches a
- * front, except for the atomics.
+ * The state that all clients of one worker share: settings, tables, lanes. Only the worker's thread
+ * touches a struct front. Exceptions: atomic fields, and drain.holders with its lock.
  */
 #ifndef WEIR_FRONT_FRONT_H
 #define WEIR_FRONT_FRONT_H
@@ -42,7 +42,7 @@ struct memory_pressure {
     _Atomic uint64_t calls_bytes;
 };
 
-/* Settings that all workers share. No field changes after the start, except those at the end. */
+/* Settings that all workers share. Only the fields at the end change after the start. */
 struct front_settings {
     bool lanes_private;
     struct subjects *subjects;
@@ -57,16 +57,19 @@ struct front_settings {
     struct offenders **all_offenders; /* recent offenders of each worker */
     _Atomic uint8_t
         /*
-         * indexed by limit id: what the limit did lately, one bit for each enum offender_kind;
-         * run/watch.c sets the bits
+         * indexed by limit id: one bit for each enum offender_kind that the limit has caused
+         * lately; run/watch.c sets the bits
          */
         *stopping;
     struct slice upstream_user; /* the user that weir itself logs in as */
     struct quota_settings quota;
-    /* logins in flight, by address; a worker that is woken for such a login calls login_look */
+    /*
+     * logins in flight, by address; a worker that is woken for one of these logins calls login_look
+     */
     struct attempts *attempts;
     /*
-     * addresses of connections that an outage closed: as many connections may come again uncounted
+     * addresses of connections that an outage closed; for each closed connection, one new
+     * connection of the address is not counted
      */
     struct reconnects *reconnects;
     unsigned n_workers;
@@ -94,18 +97,20 @@ struct front_settings {
  */
 struct tables {
     struct command_table *commands;
-    struct rules *rules; /* policies bound to `commands`; NULL: these tables are empty */
+    struct rules *rules; /* policies made for `commands`; NULL: these tables are empty */
     struct topology *topology;
     unsigned generation; /* incremented with each set of tables that is handed out */
 };
 
-/* tables_get adds a reference to each part, tables_put drops one. */
+/* Adds a reference to each part. */
 struct tables tables_get(const struct tables *tables);
+
+/* Drops a reference to each part. */
 void tables_put(const struct tables *tables);
 
 #define LISTEN_ADDRESSES_MAX 65 /* 64 addresses of `listen`, and the operators' socket */
 
-/* What clients know of the listener that accepted them. */
+/* The properties of a listener that its clients need. */
 struct listen_address {
     const char *listener; /* the address, as configured */
     bool is_unix;
@@ -154,13 +159,13 @@ struct slow {
 /* State of front/route/fair_share.h. */
 struct fair_timer {
     uv_timer_t timer;  /* runs while requests wait for their share */
-    bool are_several;  /* subjects other than the served client's send requests, too */
-    uint64_t taken_ns; /* clock after the last requests taken while `are_several` */
+    bool are_several;  /* subjects other than the present client's send requests, too */
+    uint64_t taken_ns; /* when requests were last taken while `are_several` */
 };
 
 /* State of front/client/timeouts.h. */
 struct timeouts {
-    struct alarms alarms;   /* a heap apart from front.alarms: these alarms close clients */
+    struct alarms alarms;   /* a heap of its own: these alarms close clients */
     struct list handshakes; /* clients, by the time when their handshake began */
     struct list unfinished; /* clients, by the time when their unfinished request began */
     struct list unbound;    /* struct unbound, by the time when UNBOUND_NS began */
@@ -199,24 +204,32 @@ struct front {
     struct front_settings *settings;
     unsigned index; /* index of this worker */
     struct command_table *commands;
-    struct rules *rules; /* policies bound to `commands` */
+    struct rules *rules; /* policies made for `commands` */
     /* the previous rules, while binding_walk still binds clients to `rules`; else NULL */
     struct rules *rules_before;
     struct topology *topology;
-    uint8_t generation : 1; /* flips with each new rules; tells `rules` from `rules_before` */
+    /* flips when new rules come; 1 bit is enough to tell `rules` from `rules_before` */
+    uint8_t generation : 1;
     struct limit_counters *limit_counters; /* of this worker, by limit id */
     struct top *top;
     struct offenders *offenders;
-    void *worker;         /* argument of settings->give and on_empty */
-    struct nodes nodes;   /* rows in the order of the topology's nodes */
-    struct quota *quota;  /* LIMIT commands that Redis decides */
-    struct alarms alarms; /* alarms of commands that a limit delays; new rules ring them early */
-    /* alarms of LIMIT WAIT calls, at times that Redis has set and new rules do not change */
+    void *worker;        /* argument of settings->give and on_empty */
+    struct nodes nodes;  /* rows in the order of the topology's nodes */
+    struct quota *quota; /* LIMIT commands that Redis decides */
+    /* alarms of commands that a limit delays; new rules make these alarms ring early */
+    struct alarms alarms;
+    /*
+     * alarms of LIMIT WAIT calls; Redis sets the times of these alarms, and new rules do not change
+     * the times
+     */
     struct alarms quota_alarms;
     struct list clients; /* in the order of waited_for.looked_ms */
     /* struct outage: the client that has waited longest for a wake-up is first */
     struct list outages;
-    /* struct again: clients with requests that Redis refused unrun, to be sent again */
+    /*
+     * struct again: clients with requests that Redis refused without running them; weir sends these
+     * requests again
+     */
     struct list agains;
     struct list remains; /* struct remains: calls of closed clients; front/client/remains.h */
     /* by listen_address.number; NULL: the listener has accepted no client yet */
@@ -228,7 +241,7 @@ struct front {
     struct walk vanished_walk; /* finds clients on hosts that have vanished */
     struct fair_timer fair;
     struct client_drain drain; /* in use from the moment when weir begins to stop */
-    uint32_t n_read_sides; /* how many clients so far may read from replicas: front/route/reads.h */
+    uint32_t n_read_sides;     /* number of clients so far with a read_side: front/route/reads.h */
     struct recent recent;
     struct counts counts;
     struct answered answered; /* calls answered in this iteration */
@@ -239,8 +252,8 @@ struct front {
 };
 
 /*
- * The row of the default node, topology_default_node: clients log in there, the scripts of LIMIT
- * run there, and commands without a cluster slot go there.
+ * Returns the row of the default node (topology_default_node). Clients log in at the default node,
+ * the scripts of LIMIT run at it, and commands without a cluster slot go to it.
  */
 static inline struct nodes_row *front_default_row(const struct front *front)
 {
@@ -252,7 +265,7 @@ static inline struct node *front_default_node(const struct front *front)
     return lanes_node(&front_default_row(front)->lanes);
 }
 
-/* Counts this result for n commands. front_count counts one command. */
+/* Counts n commands of this kind that had this result. */
 static inline void front_count_many(struct front *front, const struct command *command,
                                     enum counted_result result, uint32_t n)
 {
@@ -270,15 +283,15 @@ static inline void front_count(struct front *front, const struct command *comman
     front_count_many(front, command, result, 1);
 }
 
-/* Counts one client less. Operators' connections do not count. */
+/* A client has gone: decrements settings->clients, unless the client used the operators' socket. */
 void front_leave(struct front *front, const struct listen_address *listen_address);
 
 /* True if Redis is older than 7.0: the wording of some errors differs. */
 bool front_is_before_7(const struct front *front);
 
 /*
- * Notes the subject of this charge target among the recent offenders: the limit has stopped the
- * subject, or would have.
+ * Adds the subject of this charge target to the recent offenders. The limit has stopped the
+ * subject, or would have stopped it outside shadow mode.
  */
 void front_note_stopped(struct front *front, const struct charge_target *target,
                         const struct limit *limit, enum offender_kind kind);

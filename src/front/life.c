@@ -44,14 +44,17 @@ static bool is_short_of_memory(const struct front *front)
            LADDER_REFUSE;
 }
 
-/* A connection that life_is_full counted has gone, or never became a client. */
+/* Undoes the count of life_is_full: the connection has closed, or could not become a client. */
 static void life_leave(struct front *front, const struct listen_address *listen_address)
 {
     front_leave(front, listen_address);
     client_drain_left(front);
 }
 
-/* Over TLS no error is sent: there was no handshake. */
+/*
+ * Sends an error and closes the connection. Over TLS no error is sent, because the handshake has
+ * not taken place.
+ */
 static void life_turn_away(int fd, const struct listen_address *listen_address, enum err reason)
 {
     struct slice text = err_text(reason);
@@ -109,8 +112,8 @@ void front_accept(struct front *front, int fd, const struct link_peer *peer,
 }
 
 /*
- * Checks the logins of the user's open clients. A client that sends nothing would not notice that
- * Redis refuses its user.
+ * Checks the logins of the user's open clients. Otherwise a client that sends nothing would stay
+ * connected, though Redis refuses its user.
  */
 static void on_user_refused(void *arg, const struct auth_user *user)
 {
@@ -127,7 +130,7 @@ static void on_user_refused(void *arg, const struct auth_user *user)
 
 /*
  * True if a client without a login is in this auth generation of the default node. False for any
- * other node: no client there is in an earlier generation than the node (session_key).
+ * other node, because a client at that node is in the node's present generation (session_key).
  */
 static bool has_auth_generation(void *arg, const struct node *node, uint32_t auth_generation)
 {
@@ -254,7 +257,7 @@ static void adopt_topology(struct front *front)
     again_wake(front);
 }
 
-/* True if only the topology differs: clients stay bound as they are. */
+/* True if only the topology differs: clients keep their policies and subjects. */
 static bool is_topology_alone(const struct front *front, const struct tables *tables)
 {
     return tables->rules == front->rules && tables->commands == front->commands;

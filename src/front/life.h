@@ -15,19 +15,21 @@ void front_init(struct front *front, struct loop *loop, struct front_settings *s
 
 /*
  * A listener has accepted a connection from `peer`. `listen_address` outlives the front. A TCP
- * connection without a peer address is closed at once, since no limit by address could bind it.
+ * connection without a peer address is closed at once, since limits by address could not apply to
+ * the connection.
  */
 void front_accept(struct front *front, int fd, const struct link_peer *peer,
                   const struct listen_address *listen_address);
 
-/* A connection could not be accepted: the system has no file descriptor for it. */
+/* A connection could not be accepted, because the system has no free file descriptor. */
 void front_accept_failed(struct front *front, const struct listen_address *listen_address);
 
 /*
- * Adopts other tables, and takes over their references. The new tables bind the next command of
+ * Adopts other tables, and takes over their references. The new tables apply to the next command of
  * each client. The caller then calls front_bind_some once in each iteration of the loop, until
- * front_bind_some returns true. All connections are bound then, and the old tables are released.
- * Not allowed while front_is_binding. If only the topology differs, no client is bound again.
+ * front_bind_some returns true. By then every client is bound to the new rules, and the old tables
+ * are released. front_adopt is not allowed while front_is_binding is true. If only the topology
+ * differs, no client is bound again.
  */
 void front_adopt(struct front *front, const struct tables *tables);
 bool front_bind_some(struct front *front);

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 
 /*
- * The policy of unbound connections. The policy matches no client: front/client/unbound.c uses it
- * by address.
+ * The policy of unbound connections. The policy matches no client: front/client/unbound.c applies
+ * the policy to addresses.
  */
 static void make_unbound_policy(struct rules *rules, bool is_shadow)
 {

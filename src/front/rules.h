@@ -1,7 +1,7 @@
 /*
- * What a reload can change, as one immutable whole. Reference-counted: workers and the main thread
- * hold references. A configuration (run/config/config.h) embeds rules that are still being filled.
- * The rules in use are copies of a configuration's rules.
+ * Everything that a reload can change, in one immutable struct. Reference-counted: workers and the
+ * main thread hold references. A configuration (run/config/config.h) embeds rules that are still
+ * being filled. The rules in use are copies of a configuration's rules.
  */
 #ifndef WEIR_FRONT_RULES_H
 #define WEIR_FRONT_RULES_H
@@ -31,9 +31,12 @@ struct own_password {
 
 struct rules {
     _Atomic unsigned holders;
-    /* bound to the command table that is handed out with the rules; one reference */
+    /* made for the command table that is handed out with the rules; one reference */
     struct policies *policies;
-    /* id of the limit that refuses for blocks; TOP_NO_LIMIT: no subject has been blocked yet */
+    /*
+     * id of the limit that stands for operators' blocks in statistics; TOP_NO_LIMIT: no subject has
+     * been blocked yet
+     */
     uint32_t block_id;
     struct exceptions *exceptions; /* exceptions from `policies`; one reference; NULL: none */
     struct identity identity;
@@ -88,7 +91,10 @@ struct rules *rules_new(const struct rules *model, struct policies *policies);
 struct rules *rules_get(struct rules *rules); /* adds a reference; any thread */
 void rules_put(struct rules *rules);
 
-/* Release what the rules own, for rules embedded in another struct. */
+/*
+ * Frees everything that the rules own, but not `rules`. For rules that are embedded in another
+ * struct.
+ */
 void rules_fini(struct rules *rules);
 
 #endif

@@ -9,7 +9,7 @@
  * up the burst, the next logins are barred. The debt plus the logins under way therefore never
  * exceeds the burst.
  *
- * Price: one mutex for all addresses, taken twice a login, and only if a policy has
+ * Price: one mutex for all addresses, locked twice for each login, and only if a policy has
  * `auth-failures`. An attempt belongs to the login, not to the client: the client may close before
  * Redis answers.
  */
@@ -61,8 +61,8 @@ void attempts_set_worker(struct attempts *attempts, unsigned index, void *worker
 
 /*
  * Begins a login: returns ATTEMPT_UNDER_WAY, ATTEMPT_WAITS (attempts_news follows), ATTEMPT_BARRED
- * or ATTEMPT_STARVED. The holder PER_SUBJECT is the subject of the client's address. The caller
- * holds a reference on the subject until attempts_end.
+ * or ATTEMPT_STARVED. target->holders[PER_SUBJECT] is the subject of the client's address. The
+ * caller holds a reference on this subject until attempts_end.
  */
 enum attempt_state attempts_begin(struct attempts *attempts, struct attempt *attempt,
                                   const struct charge_target *target, unsigned worker,

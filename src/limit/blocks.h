@@ -24,7 +24,8 @@ struct block {
 };
 
 /*
- * Makes a set: the blocks of `before` plus a copy of `one`, which replaces a block of its subject.
+ * Makes a set: the blocks of `before` plus a copy of `one`, which replaces an earlier block of the
+ * same subject.
  */
 struct shared_set *blocks_with(const struct shared_set *before, const struct block *one);
 

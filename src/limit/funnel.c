@@ -83,14 +83,14 @@ uint64_t funnel_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_n
  * Rates of less than 100 ns a unit that are not whole nanoseconds. Rounding each unit up would lose
  * too much.
  *
- * Units are counted from the zero of the clock. Unit k is due at k * period / count, rounded up to
- * whole nanoseconds. Funnels of fine rates hold only such times. A unit takes at least a
- * nanosecond, and no two units are due at the same time. The word therefore identifies k, sums are
- * made in units, and nothing is lost.
+ * Units are numbered from time 0 of the clock. Unit k is due at k * period / count, rounded up to
+ * whole nanoseconds. Funnels of fine rates hold only times at which a unit is due. A unit takes at
+ * least a nanosecond, and no two units are due at the same time. The word therefore identifies k,
+ * sums are made in units, and nothing is lost.
  *
  * The rate holds exactly. A take from an empty funnel begins with the next whole unit. The last
- * unit taken is at most one burst after the last unit due. If a burst is taken in parts, its last
- * unit may wait for the time of one unit. Price: a few divisions.
+ * unit taken is at most one burst after the last unit due. If a burst is taken in parts, the last
+ * unit of the burst may wait for the time of one unit. Price: a few divisions.
  */
 
 typedef unsigned __int128 wide;
@@ -159,8 +159,8 @@ uint64_t fine_queue(const struct funnel *funnel, const struct rate *rate, uint64
 }
 
 /*
- * Replaces the word. Returns false if another thread changed the word, and sets *tat_ns to the new
- * word.
+ * Replaces the word. If another thread has changed the word, sets *tat_ns to the new word and
+ * returns false.
  */
 static bool funnel_move(struct funnel *funnel, uint64_t *tat_ns, uint64_t next_ns)
 {

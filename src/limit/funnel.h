@@ -1,13 +1,13 @@
 /*
  * A funnel: the state of one limit for one subject, GCRA on one 64-bit word.
  *
- * Problem: many workers decide at the same time whether a command passes. What passes in any window
- * w must never exceed burst + rate * w.
+ * Problem: many workers decide at the same time whether a command passes. The units that pass in
+ * any window w must never exceed burst + rate * w.
  *
  * Mechanism: the word is the theoretical arrival time (TAT, monotonic nanoseconds) at which the
  * funnel is empty again. A take moves the TAT forward by cost * interval if the new TAT is at most
- * burst * interval from now. A TAT in the past means an empty funnel. A fresh funnel is therefore
- * 0, and dropping an empty funnel loses nothing.
+ * burst * interval from now. A TAT in the past means an empty funnel. The word of a fresh funnel is
+ * therefore 0. Dropping an empty funnel loses nothing.
  *
  * Price: one compare-and-swap for a pass; one load and no write for a refusal.
  *
@@ -76,9 +76,8 @@ static inline uint64_t funnel_rule(const struct rate *rate, uint64_t tat_ns, uin
 }
 
 /*
- * Fine rates: less than 100 ns a unit, and not a whole number of ns. The functions below call the
- * fine_* function of equal name for fine rates. For costs above the burst, fine_ask and fine_take
- * are called at any rate.
+ * Fine rates: less than 100 ns a unit, and not a whole number of ns. For fine rates, funnel_NAME
+ * below calls fine_NAME. For costs above the burst, fine_ask and fine_take are called at any rate.
  */
 static inline bool rate_is_fine(const struct rate *rate)
 {
@@ -148,8 +147,8 @@ static inline uint64_t funnel_after(const struct rate *rate, uint64_t tat_ns, ui
 }
 
 /*
- * Does what n calls of funnel_take for one unit do, all at now_ns. Returns how many of these calls
- * succeed, always the first ones. Sets *tat_ns to the new word; funnel_wait of *tat_ns is the
+ * Has the effect of n calls of funnel_take for one unit, all at now_ns. Returns how many of these
+ * calls succeed: always the first ones. Sets *tat_ns to the new word; funnel_wait of *tat_ns is the
  * result of the failed calls. Not for rates of bytes.
  */
 static inline uint64_t funnel_take_each(struct funnel *funnel, const struct rate *rate,
@@ -168,7 +167,7 @@ static inline uint64_t funnel_take_each(struct funnel *funnel, const struct rate
     return fit;
 }
 
-/* Returns what funnel_take would return; writes nothing. */
+/* Returns the result that funnel_take would have; writes nothing. */
 __attribute__((warn_unused_result)) static inline uint64_t funnel_ask(const struct funnel *funnel,
                                                                       const struct rate *rate,
                                                                       uint64_t now_ns,
@@ -279,8 +278,8 @@ static inline bool funnel_is_near(const struct rate *rate, uint64_t tat_ns, uint
 }
 
 /*
- * `n` units have brought the word to tat_ns, one by one. Returns how many of these units left the
- * word near the limit.
+ * After `n` units have brought the word to tat_ns, one by one: returns how many of the units left
+ * the word near the limit. fine_near_of does this for fine rates.
  */
 uint64_t funnel_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n);
 uint64_t fine_near_of(const struct rate *rate, uint64_t tat_ns, uint64_t now_ns, uint64_t n);
@@ -293,7 +292,7 @@ static inline uint64_t funnel_word(const struct funnel *funnel)
 /*
  * For a take in steps: load the word, compute the next word, replace the word. funnel_replace
  * returns false if another thread changed the word, and sets *tat_ns to the new word. The acquire
- * order keeps other loads between the two steps in place.
+ * order keeps other loads between the load of the word and its replacement in place.
  */
 static inline uint64_t funnel_peek(const struct funnel *funnel)
 {

@@ -1,10 +1,11 @@
 /*
- * Checks the limits that bind a command, then charges them.
+ * Checks the limits that apply to a command, then charges these limits.
  *
  * Nothing is charged unless every limit passes. The exception is a position in a queue, which is
  * charged when the command takes the position. A command that any limit refuses gets no position. A
- * single limit decides on its word. Several limits decide under the lock of the subject. If the
- * policy has limits for all its subjects together, the policy is locked next.
+ * single limit needs no lock: the word of its funnel decides. Several limits decide under the lock
+ * of the subject. If the policy has limits for all its subjects together, the lock of the policy is
+ * taken next.
  */
 #include "limit/gate.h"
 
@@ -13,8 +14,8 @@
 #include "limit/trial.h"
 
 /*
- * The limits that bind the command: bit i stands for limit i. A command from a newer table than the
- * policy's counts as unknown, which is row 0.
+ * The limits that apply to the command: bit i stands for limit i. A command from a newer table than
+ * the policy's counts as unknown, which is row 0.
  */
 static uint64_t bound(const struct policy *policy, const struct command *command)
 {
@@ -31,7 +32,7 @@ static uint64_t asked(const struct policy *policy, enum part part)
                                      : ~connections;
 }
 
-/* A command of class control waits for the debt of these limits on bytes. */
+/* The limits on bytes that may make a command of class control wait. */
 static uint64_t debts_for(const struct policy *policy, const struct command *command)
 {
     uint64_t bytes = policy->of_unit[UNIT_BYTES_IN] | policy->of_unit[UNIT_BYTES_OUT];
@@ -62,8 +63,7 @@ static void refuse_plainly(const struct limit *limit, uint64_t wait_ns, uint64_t
 }
 
 /*
- * pass_one for a subject with rates that are not those of this policy: the newer rates of the two
- * apply.
+ * pass_one for a subject with other rates than this policy has: the newer rates of the two apply.
  */
 static FUNNEL_RARE uint32_t pass_one_anew(const struct policy *policy, const struct limit *limit,
                                           struct subject *subject, uint32_t n, uint64_t now_ns,
@@ -122,8 +122,8 @@ FOR_EACH_N uint32_t pass_one(const struct policy *policy, const struct limit *li
 
 /*
  * True if the policy has several limits, or if any version of this policy has ever needed the lock.
- * A worker with such a version first checks the word, then charges it, and no other charge may come
- * in between.
+ * A worker with a version that needs the lock first checks the word, then charges it. No other
+ * charge may come in between.
  */
 static bool needs_lock(const struct policy *policy)
 {
@@ -139,7 +139,7 @@ static inline const struct rate *plain_rate(const struct subject *subject,
 
 /*
  * Sets *slowest to the limit with the longest wait for the next command. Returns that wait in ns;
- * 0: passes all limits.
+ * 0: the command passes all limits.
  */
 FOR_EACH_N uint64_t longest_wait(const struct limit *limits, uint64_t binds,
                                  struct subject *subject, bool is_current, uint64_t now_ns,
@@ -158,7 +158,10 @@ FOR_EACH_N uint64_t longest_wait(const struct limit *limits, uint64_t binds,
     return longest_ns;
 }
 
-/* How many of n commands pass, if the first one does: the limit with the least room decides. */
+/*
+ * How many of n commands pass, given that the first command passes. The limit with the least room
+ * decides.
+ */
 FOR_EACH_N uint64_t least_fit(const struct limit *limits, uint64_t binds, struct subject *subject,
                               bool is_current, uint64_t n, uint64_t now_ns)
 {
@@ -271,8 +274,8 @@ bool gate_refuse_plainly(const struct policy *policy, struct subject *subject,
 /* ---- the slow path: any limits ---- */
 
 /*
- * By how many ns the longest wait exceeds what its limit allows, counted from headed_ns; 0: no
- * excess. A command of class control waits without bound and is never refused.
+ * By how many ns the longest wait exceeds the delay that its limit allows, counted from headed_ns;
+ * 0: no excess. A command of class control waits without bound and is never refused.
  */
 static uint64_t overlong_wait(const struct trial *trial, uint64_t delays,
                               const struct limit **which)
@@ -344,8 +347,8 @@ static enum gate veto(const struct trial *trial, uint64_t limits, bool is_shadow
 
 /*
  * True if newer rules, which this worker does not have yet, have ended the queue of one of
- * `delays`. The command then waits for the newer rules without a position. (The rates of a block
- * have the number just before the number of their set: limit/policy/exceptions.c.)
+ * `delays`. The command then waits for the newer rules without a position. The order of a block's
+ * rates is one below the order of its set of rules: limit/policy/exceptions.c.
  */
 static FUNNEL_RARE bool has_ended(const struct trial *trial, uint64_t delays,
                                   struct verdict *verdict)
@@ -410,8 +413,8 @@ static uint64_t latest_ns(const struct trial *trial)
 }
 
 /*
- * Returns the decision request of time at_ns, as if the command were then first in its connection's
- * queue.
+ * Returns the decision request with at_ns as its time, as if the command became first in its
+ * connection's queue at at_ns.
  */
 static struct gate_request gate_ask_at(const struct trial *trial, uint64_t at_ns)
 {
@@ -450,8 +453,8 @@ static uint64_t wait_virtually(const struct trial *trial, uint64_t delays, struc
 }
 
 /*
- * For a command that is so far ahead that the client would not have sent it yet. The command would
- * be delayed, and the limits that delay it are not charged.
+ * Counts as delayed a command that the client would not have sent yet, since the virtual clock is
+ * too far ahead. The limits that delay the command are not charged.
  */
 static void delay_uncharged(const struct trial *trial, uint64_t delays, struct verdict *verdict)
 {
@@ -471,7 +474,7 @@ static void delay_uncharged(const struct trial *trial, uint64_t delays, struct v
 /*
  * Predicts the decision if the limits that delay were enforced. In shadow mode nothing waits, and
  * the client sends its next command too early. The next command is therefore checked at the time
- * when this command would have gone.
+ * when the present command would have gone.
  */
 static enum gate foresee(const struct trial *asked, uint64_t limits, struct verdict *verdict)
 {
@@ -518,7 +521,8 @@ static bool owes_bytes(const struct policy *policy)
 
 /*
  * The limits among `limits` that virtual clocks may charge in the future. A limit is left out if
- * its holder has newer rules than this worker: the debt was cut to the burst, and stays below.
+ * its holder has newer rules than this worker. The newer rules have cut the debt to the burst, and
+ * the debt must not exceed the burst again.
  */
 static uint64_t charged_ahead(const struct trial *trial, uint64_t limits)
 {

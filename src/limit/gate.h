@@ -2,9 +2,9 @@
  * The gate decides whether a command goes now, waits or is refused, and by which limit. The gate
  * decides likewise about connections and logins, and charges costs that are known only later.
  *
- * In a policy with one limit the word of the funnel decides alone. Where several limits can bind
- * together, each decision is made under the lock of the subject: all limits are checked, then all
- * are charged. Limits in shadow mode are checked after the enforced ones. Each shadow limit is
+ * In a policy with one limit the word of the funnel decides alone. Where several limits can apply
+ * to one command, each decision is made under the lock of the subject: all limits are checked, then
+ * all are charged. Limits in shadow mode are checked after the enforced ones. Each shadow limit is
  * treated as enforced, and charged as if shadow limits alone decided. `limit_counters` are always
  * the counters of the caller's worker, by limit id.
  */
@@ -25,10 +25,11 @@
  * Decides about one command. A limit that refuses the command now outweighs all limits that would
  * delay it.
  *
- * GATE_PASS: every limit that binds the command is charged. GATE_WAIT: the command has a position
- * in the queue of the limit that delays it longest. Ask again after verdict->wait_ns, with
+ * GATE_PASS: every limit that applies to the command is charged. GATE_WAIT: the command has a
+ * position in the queue of the limit that delays it longest. Ask again after verdict->wait_ns, with
  * waited_for and the positions of that verdict. The command then gets the head of the other limits'
- * queues. The command may then have to wait a little more, as may a command of a late caller.
+ * queues. Even then the command may have to wait a little more, as may a command that is asked
+ * again too late.
  *
  * Any other result: nothing is charged, and *verdict holds the reason. After GATE_CLOSE the caller
  * closes the connection. Any thread.
@@ -39,8 +40,8 @@ __attribute__((warn_unused_result)) enum gate gate_ask(const struct charge_targe
                                                        struct verdict *verdict);
 
 /*
- * Checks only whether the command would be refused now. A refusal is counted, and the result is
- * that of gate_ask. GATE_PASS: the command would pass or wait; nothing is charged or counted.
+ * Checks only whether the command would be refused now. A refusal is counted and returned as
+ * gate_ask does. GATE_PASS: the command would pass or wait; nothing is charged or counted.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask_refusal(
     const struct charge_target *target, const struct gate_request *ask,
@@ -48,8 +49,8 @@ __attribute__((warn_unused_result)) enum gate gate_ask_refusal(
 
 /*
  * gate_ask in fewer steps, for a policy with is_plain. Decides n > 0 commands of this row, one
- * after the other at now_ns. Returns how many commands pass, always the first ones. Each of the
- * rest gets GATE_REFUSE with *verdict.
+ * after the other at now_ns. Returns how many commands pass, always the first ones. Each remaining
+ * command gets GATE_REFUSE with *verdict.
  */
 __attribute__((warn_unused_result)) uint32_t gate_ask_plainly(
     const struct policy *policy, struct subject *subject, const struct command *command, uint32_t n,
@@ -64,8 +65,8 @@ __attribute__((warn_unused_result)) bool gate_refuse_plainly(
     uint64_t now_ns, struct limit_counters *limit_counters, struct verdict *verdict);
 
 /*
- * For a command of class control: gate_ask does not stop such a command for limits on bytes.
- * GATE_WAIT: the connection owes bytes. The command waits for verdict->wait_ns and then goes
+ * For a command of class control: gate_ask does not stop commands of this class for limits on
+ * bytes. GATE_WAIT: the connection owes bytes. The command waits for verdict->wait_ns and then goes
  * without another check. GATE_PASS: nothing is owed. If counters is NULL nothing is counted.
  */
 __attribute__((warn_unused_result)) enum gate gate_ask_debtor(const struct charge_target *target,
@@ -109,8 +110,8 @@ void gate_settle_holder(const struct policy *policy, struct subject *holder, enu
                         uint64_t now_ns);
 
 /*
- * Time in ns until the debt of bytes is at most one burst beyond the limit; 0: no excess. Until
- * then the caller reads no more of a large request or reply, and no more messages.
+ * Time in ns until the debt of bytes is at most one burst beyond the limit; 0: no excess. For this
+ * time the caller reads no more of a large request or reply, and no more messages.
  */
 uint64_t gate_overdraft_ns(const struct charge_target *target, enum unit unit, uint64_t now_ns);
 
@@ -122,23 +123,26 @@ void gate_owe_bytes(const struct charge_target *target, enum unit unit, uint64_t
                     uint64_t now_ns, struct limit_counters *limit_counters);
 
 /*
- * gate_owe_bytes where limits in shadow mode would delay. These limits are charged at virtual_ns,
- * the virtual clock of the connection (struct gate_request).
+ * gate_owe_bytes for a policy with limits in shadow mode that would delay. These limits are charged
+ * at virtual_ns, the virtual clock of the connection (struct gate_request).
  */
 void gate_owe_bytes_then(const struct charge_target *target, enum unit unit, uint64_t n,
                          uint8_t counted, uint64_t now_ns, uint64_t virtual_ns,
                          struct limit_counters *limit_counters);
 
 /*
- * Removes calls from those in flight under this charge target: `counted` calls with COUNTED,
- * `counted_shadow` calls with COUNTED_SHADOW. gate_calls_begin adds calls, when a client changes
- * its charge target.
+ * Takes calls off the gauges of calls in flight of this charge target: `counted` calls with
+ * COUNTED, `counted_shadow` calls with COUNTED_SHADOW. gate_calls_begin adds calls, when a client
+ * changes its charge target.
  */
 void gate_calls_end(const struct charge_target *target, uint64_t counted, uint64_t counted_shadow);
 void gate_calls_begin(const struct charge_target *target, uint64_t counted,
                       uint64_t counted_shadow);
 
-/* Undoes the counting of a call with these flags that was not sent after all. */
+/*
+ * Undoes the counting of a call that was not sent after all; `counted` holds the flags of its
+ * verdict.
+ */
 void gate_calls_revoke(const struct charge_target *target, uint8_t counted,
                        struct limit_counters *limit_counters);
 
@@ -155,7 +159,8 @@ __attribute__((warn_unused_result)) enum gate gate_connect(const struct charge_t
 void gate_disconnect(const struct charge_target *target, uint8_t counted);
 
 /*
- * An existing connection moves to this charge target: counts it without a check. Returns COUNTED*.
+ * Counts an existing connection that moves to this charge target, without a check. Returns
+ * COUNTED*.
  */
 uint8_t gate_reconnect(const struct charge_target *target);
 
@@ -188,7 +193,7 @@ struct standing gate_standing(const struct charge_target *target, unsigned index
 /* True if an enforced limit of this part can delay the command. */
 bool gate_delays(const struct policy *policy, const struct command *command, enum part part);
 
-/* True if limit `index` of the policy binds the command. */
+/* True if limit `index` of the policy applies to the command. */
 bool gate_binds(const struct policy *policy, unsigned index, const struct command *command);
 
 #endif

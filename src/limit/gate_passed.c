@@ -1,6 +1,6 @@
 /*
- * Charges other than those of commands that ask to pass: bytes that have passed, ends of calls in
- * flight, connections, and failed logins.
+ * All charges except the charges for commands that ask to pass: bytes that have passed, ends of
+ * calls in flight, connections, and failed logins.
  */
 #include "limit/gate.h"
 #include "limit/trial.h"
@@ -61,7 +61,8 @@ static bool has_rates_of(const struct charge_target *target, const struct limit 
 }
 
 /*
- * Needs no lock: the word belongs to the rates checked after the word was loaded (subject_convert).
+ * Needs no lock: the rates are checked after the word is loaded, and the word belongs to these
+ * rates (subject_convert).
  */
 static uint64_t overdraft_ns(const struct charge_target *target, unsigned index, uint64_t now_ns)
 {
@@ -152,13 +153,13 @@ static uint64_t gate_passed_owe(const struct charge_target *target, unsigned ind
 
 /*
  * The debt of an enforced limit is never cut. Every cut would let more than burst + rate * w pass.
- * The debt is bounded because every stoppable part stops (gate_ask, gate_ask_debtor,
+ * The debt is bounded because everything that can be stopped is stopped (gate_ask, gate_ask_debtor,
  * gate_overdraft_ns). At most one burst is owed, plus the bytes in flight at that time.
  *
- * Behind a limit in shadow mode nothing stops. Bytes beyond the bound would not have been sent
- * under an enforced limit, and are not charged. A handshake does not stop either. The bytes of a
- * handshake beyond one burst are not charged: otherwise many handshakes would shut out the
- * subject's other connections for hours.
+ * A limit in shadow mode stops nothing. Bytes beyond the bound would not have been sent under an
+ * enforced limit, and are not charged. A handshake is not stopped either. The bytes of a handshake
+ * beyond one burst are not charged: otherwise many handshakes would shut out the subject's other
+ * connections for hours.
  */
 void gate_owe_bytes(const struct charge_target *target, enum unit unit, uint64_t n, uint8_t counted,
                     uint64_t now_ns, struct limit_counters *limit_counters)

@@ -25,13 +25,14 @@ struct charge_target {
 };
 
 /*
- * Which limits a decision checks: all; those on calls in flight and bytes of the connection; or the
- * remaining ones. The latter two are checked apart if a key of the command names a subject other
- * than the connection's.
+ * Which limits a decision checks. PART_ALL: all limits. PART_CONNECTION: the limits on calls in
+ * flight and bytes of the connection. PART_COMMAND: the remaining limits. PART_CONNECTION and
+ * PART_COMMAND are checked apart if a key of the command names a subject other than the
+ * connection's.
  */
 enum part { PART_ALL, PART_CONNECTION, PART_COMMAND };
 
-/* in further queues a command keeps no position, and passes when there is room */
+/* in further queues a command keeps no position, and passes when the limit has room */
 #define QUEUE_POSITIONS_MAX 4
 
 /* The positions of one command in the queues of limits that delay: at most one for each limit. */
@@ -46,8 +47,8 @@ struct queue_positions {
     }
 
 /*
- * For ask.amount: 1 of each unit. Also for bytes: one byte must fit, and the rest is charged once
- * it has passed.
+ * Amounts of 1 of each unit, for gate_request.amount. Also for bytes: one byte must fit, and the
+ * remaining bytes are charged once they have passed.
  */
 static inline const uint64_t *one_of_each(void)
 {
@@ -70,8 +71,8 @@ struct gate_request {
     const struct queue_positions *positions;
     /*
      * The virtual clock of the connection: when its last command would have gone if limits in
-     * shadow mode delayed. These limits are checked at the later of virtual_ns and now_ns. 0: no
-     * command of the connection would have waited.
+     * shadow mode delayed. Limits in shadow mode are checked at the later of virtual_ns and now_ns.
+     * 0: no command of the connection would have waited.
      */
     uint64_t virtual_ns;
     bool blocks; /* the call may block in Redis (XREAD BLOCK): not counted as in flight */
@@ -92,8 +93,8 @@ enum {
 
 struct verdict {
     /*
-     * The limit that delays the command. Otherwise the limit with the longest wait among those that
-     * refuse, or would refuse in shadow mode.
+     * The limit that delays the command. Otherwise the limit with the longest wait among the limits
+     * that refuse, or would refuse in shadow mode.
      */
     const struct limit *limit;
     /* GATE_WAIT: the command's positions; queues of limits on bytes have none */
@@ -106,8 +107,8 @@ struct verdict {
     uint8_t counted;  /* GATE_PASS: COUNTED* */
     bool is_shadowed; /* GATE_PASS, but a limit in shadow mode would have stopped the command */
     /*
-     * GATE_PASS: the result if limits in shadow mode were enforced. GATE_WAIT here: delayed, then
-     * passed.
+     * GATE_PASS: the result if limits in shadow mode were enforced. In this field GATE_WAIT means:
+     * delayed, then passed.
      */
     enum gate would;
     int64_t would_wait_ns; /* wait_ns if limits in shadow mode were enforced */

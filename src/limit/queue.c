@@ -32,7 +32,7 @@ static uint64_t departure_shift(const struct departure *departure, bool is_ahead
                       is_ahead ? word(departure, DEPARTURE_AHEAD) : 0);
 }
 
-/* The position moved back by by_ns. */
+/* Returns the position, moved back by by_ns. */
 static struct queue_position departure_moved(struct queue_position position, uint64_t by_ns)
 {
     return (struct queue_position){position.begin_ns + by_ns, position.end_ns + by_ns,
@@ -55,7 +55,7 @@ static struct queue_position departure_ahead(const struct departure *departure, 
 
 /*
  * A command takes the position at the head, and the positions behind it move back by by_ns. The
- * caller moves the funnel by as much.
+ * caller also moves the funnel by by_ns.
  */
 static void departure_put_ahead(const struct departure *departure,
                                 const struct queue_position *position, uint64_t by_ns)
@@ -66,8 +66,8 @@ static void departure_put_ahead(const struct departure *departure,
 }
 
 /*
- * The position's command could leave, but waits in another queue. Later joins at the head come
- * behind this position.
+ * Notes that the position's command could leave, but waits in another queue. Later joins at the
+ * head come behind this position.
  */
 static void departure_pass(const struct departure *departure, const struct queue_position *position)
 {
@@ -94,7 +94,7 @@ static uint64_t earliest_ns(const struct queue_position *position, uint64_t now_
     return queue_less(now_ns, allowed_ns);
 }
 
-/* The command of the position leaves. */
+/* Notes that the command of the position leaves. */
 static void departure_go(const struct departure *departure, const struct queue_position *position,
                          uint64_t now_ns)
 {
@@ -220,7 +220,10 @@ static struct queue_position position_until(uint64_t end_ns, uint64_t span_ns, u
                                    queue_less(end_ns, burst_ns)};
 }
 
-/* Applies all rate changes since the last look to the position. True if there were changes. */
+/*
+ * Applies all rate changes since the last look to the position. True if the rate has changed since
+ * the last look.
+ */
 static bool retime(struct kept_position *position, const struct departure *departure)
 {
     uint64_t timed = funnel_word(departure->words[DEPARTURE_TIMED]);

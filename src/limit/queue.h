@@ -7,9 +7,9 @@
  *
  * Mechanism: the command takes a position at the end of the longest queue only. When that position
  * is due, the command keeps the position and joins the other queues at the head. The commands in
- * those queues came later, and move back by the cost of this command. Each queue is charged once,
- * and no time is lost. Departures keep the limit (struct departure). All functions are called under
- * the locks of the decision.
+ * the other queues came later, and move back by the cost of this command. Each queue is charged
+ * once, and no time is lost. Departures never exceed the limit (struct departure). All functions
+ * are called under the locks of the decision.
  */
 #ifndef WEIR_LIMIT_QUEUE_H
 #define WEIR_LIMIT_QUEUE_H
@@ -26,22 +26,23 @@
  *
  * A departure: a command leaves the queue of a limit that delays.
  *
- * Problem: the funnel gives each command a position in time that keeps the limit. But alarms ring
- * late, and all commands due meanwhile would go at once.
+ * Problem: the funnel gives each command a time at which to leave, and at these times the limit is
+ * not exceeded. But alarms ring late, and all commands that have become due by then would go at
+ * once.
  *
  * Mechanism: a second word is charged when a command leaves, not when the command arrives. The
- * second word says whether the command may leave now. Departures therefore keep the limit exactly,
- * however late the threads are. Where a departure moves the second word beyond the positions given,
- * all unused positions and the funnel move back by the excess. Commands do not bunch, and a new
- * command sees the true length of the queue. Only time that no command could have used is lost. A
- * command that has waited in another queue joins at the head, and the positions behind it move back
- * by its cost.
+ * second word says whether the command may leave now. Departures therefore never exceed the limit,
+ * however late the threads are. If a departure moves the second word beyond the positions that the
+ * funnel has given, all unused positions and the funnel move back by the excess. Commands do not
+ * bunch, and a new command sees the true length of the queue. Only time that no command could have
+ * used is lost. A command that has waited in another queue joins at the head, and the positions
+ * behind this command move back by its cost.
  *
  * Price: seven words for each holder of funnels, and a few additions.
  *
  * Bound: in any window w at most max(burst, cost + rate * DEPARTURE_SLACK_NS) + rate * w pass,
- * where cost is that of one command. The slack is the usual lateness of alarms. With the slack, a
- * limit that asks for even spacing still lets its whole rate pass.
+ * where `cost` is the cost of one command. The slack is the usual lateness of alarms. With the
+ * slack, a limit that asks for even spacing still lets its whole rate pass.
  */
 
 /* one millisecond of the timer, and one for an iteration of the event loop */
@@ -123,25 +124,26 @@ bool queue_look(struct kept_position *position);
 uint64_t queue_until(const struct kept_position *position);
 
 /*
- * The position is due, but its command waits in another queue. No command joins ahead of this
- * position any more.
+ * Notes that the position is due, but its command waits in another queue. No command joins ahead of
+ * this position any more.
  */
 void queue_keep(struct kept_position *position);
 
 /*
- * Counts the units of the position of a command that waits. While the count is not 0 the queue is
- * not cut to its burst. Time before the first such position counts as used.
+ * queue_wait counts the units of a waiting command's position; queue_wait_no_more takes the units
+ * off the count. While the count is not 0 the queue is not cut to its burst. Time before the first
+ * counted position counts as used.
  */
 void queue_wait(const struct kept_position *position);
 void queue_wait_no_more(const struct kept_position *position);
 
-/* The command of the position goes. */
+/* Notes that the command of the position goes. */
 void queue_go(const struct kept_position *position, uint64_t now_ns);
 
 /*
  * Gives back the position of a command that will not go; call queue_wait_no_more first. A position
- * with others behind it stays charged while any command waits. When no command waits any more, all
- * unused positions are given back.
+ * with other positions behind it stays charged while any command waits. When no command waits any
+ * more, all unused positions are given back.
  */
 void queue_leave(const struct kept_position *position);
 

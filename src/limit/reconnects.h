@@ -1,6 +1,6 @@
 /*
- * Connections that weir closed because Redis was away, by address. For each such connection, one
- * new connection of the same address does not count in `connects`.
+ * Connections that weir closed because Redis was away, by address. For each of these connections,
+ * one new connection of the same address does not count in `connects`.
  *
  * Problem: after an outage of a second all clients connect again at once, which a limit on
  * `connects` would refuse. Mechanism: each counted connection that weir closes because Redis is

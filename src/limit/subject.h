@@ -1,5 +1,5 @@
 /*
- * A subject: what is limited, for example a user or an address. All connections of one identity on
+ * A subject is the party that is limited: a user, an address ... All connections of one identity on
  * all workers share one subject. A subject holds its funnels and points to the counters of its
  * policy.
  *
@@ -49,8 +49,8 @@ struct policy_state {
     struct slot_rate *rates[SCOPE_COUNT];
     struct observed *observed; /* peak rates of the policy's subjects */
     /*
-     * The overflow subject: shared by all identities without a subject of their own, for want of
-     * room or memory. See limit/subjects.h.
+     * The overflow subject: shared by all identities that got no subject of their own, since the
+     * table was full or memory was out (limit/subjects.h).
      */
     struct subject *overflow;
     struct subject *everybody; /* holds the funnels with scope PER_POLICY; NULL: none */
@@ -158,15 +158,15 @@ static inline struct funnel *subject_funnel(struct subject *subject, uint16_t sl
  * queue keeps the units of waiting commands. Call under the lock; a subject of one connection needs
  * no lock.
  *
- * Other threads may charge a word without the lock. Such a thread loads the word (funnel_peek)
- * before it checks the rates (subject_has_rates), and replaces no other value than the loaded one.
+ * Other threads may charge a word without the lock. A thread without the lock loads the word
+ * (funnel_peek) before it checks the rates (subject_has_rates), and replaces only the loaded value.
  * The conversion therefore replaces every word if its rate changes.
  */
 void subject_convert(struct subject *subject, struct rate_table *table, uint64_t now_ns);
 
 /*
- * Returns how conversion `number` retimed the positions of that queue. NULL: no longer known. Under
- * the lock.
+ * Returns how conversion `number` retimed the positions of that queue. NULL: no longer recorded.
+ * Under the lock.
  */
 const struct retiming *subject_retiming(const struct subject *subject, uint16_t departures,
                                         uint64_t number);
@@ -178,8 +178,8 @@ static inline bool subject_has_rates(const struct subject *subject, const struct
 }
 
 /*
- * True for the overflow subject and for the holder of funnels PER_POLICY. Such a subject runs at
- * the rates of the policy, never at those of a single subject.
+ * True for the overflow subject and for the holder of funnels PER_POLICY. Both run at the rates of
+ * the policy, never at rates set for a single subject.
  */
 bool subject_is_common(const struct subject *subject);
 
@@ -229,8 +229,8 @@ static inline void subject_unlock(struct subject *subject)
 }
 
 /*
- * Notes that commands of the subject wait in the fair queue of one more worker. Returns the number
- * of such workers.
+ * Notes that commands of the subject wait in the fair queue of one more worker. Returns the new
+ * number of workers with waiting commands of the subject.
  */
 static inline uint32_t subject_queue(struct subject *subject)
 {

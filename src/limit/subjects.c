@@ -147,7 +147,8 @@ static void link_in(struct shard *shard, struct subject *subject)
 }
 
 /*
- * Doubles the buckets when there is a subject for each. False only if there are no buckets at all.
+ * Doubles the buckets when the shard has as many subjects as buckets. False only if the shard has
+ * no buckets at all.
  */
 static bool subjects_make_room(struct shard *shard)
 {
@@ -173,8 +174,8 @@ static bool subjects_make_room(struct shard *shard)
 }
 
 /*
- * Drops at most `most` subjects from the bucket under the hand and advances the hand. Returns how
- * many were dropped.
+ * Drops at most `most` subjects from the bucket under the hand and advances the hand. Returns the
+ * number of dropped subjects.
  */
 static size_t forget_bucket(struct shard *shard, size_t most, enum forgetting which,
                             uint64_t now_ns)
@@ -220,8 +221,8 @@ static void look_at_bucket(const struct shard *shard, size_t bucket,
 }
 
 /*
- * The number of buckets only ever doubles. Subjects of one of the first n buckets are now in
- * buckets of equal index modulo n.
+ * The number of buckets only ever doubles. If the shard had n buckets, the subjects of bucket i are
+ * now in the buckets with index i modulo n.
  */
 static void look_at_shard(struct shard *shard, void (*look)(void *arg, struct subject *subject),
                           void *arg)
@@ -259,8 +260,8 @@ static bool claim_room(struct subjects *subjects)
 }
 
 /*
- * Drops one subject of the shard. The room stays counted, for the caller. *buckets is how many
- * buckets may still be examined.
+ * Drops one subject of the shard. The room of the subject stays counted and now belongs to the
+ * caller. *buckets: number of buckets that may still be examined.
  */
 static bool take_over_from(struct shard *shard, size_t *buckets, uint64_t now_ns)
 {
@@ -275,7 +276,7 @@ static bool take_over_from(struct shard *shard, size_t *buckets, uint64_t now_ns
 
 /*
  * Drops one subject and takes over its room. Subjects that owe only the debt inherited from the
- * overflow subject may be dropped. If such subjects stayed for the life of that debt, they alone
+ * overflow subject may be dropped. If these subjects stayed for the life of that debt, they alone
  * could keep the table full and renew the debt for ever. Each search starts in the shard after the
  * last search's shard.
  */
@@ -342,8 +343,8 @@ static struct subject *subjects_make(struct subjects *subjects, struct shard *sh
 }
 
 /*
- * Finds the subject, or makes it while there is room. One lock covers both steps: all threads get
- * one subject for one name.
+ * Finds the subject, or makes the subject while the table has room. One lock covers both steps: all
+ * threads get one subject for one name.
  */
 static struct subject *find_or_make(struct subjects *subjects, struct shard *shard,
                                     const struct wanted *wanted, uint64_t now_ns)

@@ -7,8 +7,8 @@
  *
  * When nothing can be dropped, or memory is out, new identities share the overflow subject of their
  * policy. The overflow subject is made with the counters of the policy. A connection leaves the
- * overflow subject once there is room for a subject of its own. Leaving gains nothing: a new
- * subject begins with all debts of the overflow subject.
+ * overflow subject once the table has room for the connection's own subject. Leaving gains nothing:
+ * a new subject begins with all debts of the overflow subject.
  */
 #ifndef WEIR_LIMIT_SUBJECTS_H
 #define WEIR_LIMIT_SUBJECTS_H
@@ -28,14 +28,14 @@ void subjects_free(struct subjects *subjects);
 
 /*
  * Finds or makes a subject with funnels for all current indexes, and takes a reference. Never NULL:
- * returns the overflow subject when there is no room. Any thread.
+ * returns the overflow subject when the table has no room. Any thread.
  */
 struct subject *subject_get(struct subjects *subjects, struct policy_state *policy_state,
                             struct slice name, uint64_t now_ns);
 
 /*
- * subject_get for a connection that uses an overflow subject. NULL: still no room for a subject of
- * its own.
+ * subject_get for a connection that uses an overflow subject. NULL: the table still has no room for
+ * the connection's own subject.
  */
 struct subject *subject_try_get(struct subjects *subjects, struct policy_state *policy_state,
                                 struct slice name, uint64_t now_ns);
@@ -59,9 +59,9 @@ size_t subjects_forgive(struct subjects *subjects, struct slice name);
 void subject_put(struct subjects *subjects, struct subject *subject);
 
 /*
- * Calls `look` for every subject in the table, in no order. Subjects added meanwhile may be left
- * out. Each shard is locked for a few subjects at a time. `look` takes no lock but that of a
- * policy's counters.
+ * Calls `look` for every subject in the table, in no particular order. Subjects added meanwhile may
+ * be left out. Each shard is locked for a few subjects at a time. `look` may take only the lock of
+ * a policy's counters.
  */
 void subjects_look(struct subjects *subjects, void (*look)(void *arg, struct subject *subject),
                    void *arg);

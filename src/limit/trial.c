@@ -124,9 +124,9 @@ void gate_positions_depart(const struct trial *trial, uint64_t delays,
 }
 
 /*
- * For a command with positions that are due, if this or other commands were late. GATE_PASS: the
- * command may go now. GATE_WAIT: the command keeps its positions. The command is not refused any
- * more, since it has been given a time to go.
+ * For a command with positions that are due, after this command or other commands were late.
+ * GATE_PASS: the command may go now. GATE_WAIT: the command keeps its positions. The command is no
+ * longer refused, since the command has been given a time to go.
  *
  * A command with a moved position waits again even if it could go now, so that the alarms of
  * earlier commands ring first.
@@ -155,8 +155,8 @@ static FUNNEL_RARE enum gate trial_wait_on(const struct trial *trial, struct ver
 }
 
 /*
- * The positions of the command are due, but other queues delay it. The command joins those queues
- * at the head.
+ * The positions of the command are due, but other queues delay it. The command joins the other
+ * queues at the head.
  */
 static FUNNEL_RARE void go_ahead(const struct trial *trial, uint64_t others,
                                  struct queue_positions *positions)

@@ -150,7 +150,8 @@ static inline void gauges_take(const struct charge_target *target, uint64_t limi
 }
 
 /*
- * Wait in ns for a full gauge. The real wait is unknown; the least value lets any other wait win.
+ * The wait in ns that stands for a full gauge. The real wait is unknown. With the smallest value,
+ * any other limit's wait is longer.
  */
 #define TRIAL_FULL 1
 
@@ -210,7 +211,8 @@ static inline void trial_note_admitted(const struct trial *trial, unsigned index
 }
 
 /*
- * The command passes: charges all limits of the set except those on bytes, which are charged later.
+ * The command passes: charges all limits of the set except limits on bytes, which are charged
+ * later.
  */
 static inline void trial_charge(const struct trial *trial, uint64_t limits)
 {

@@ -67,7 +67,7 @@ static void alarms_arm(struct alarms *alarms)
     uv_timer_start(&alarms->timer, alarms_on_timer, wait_ms, 0);
 }
 
-/* Fires the first alarm, unless that alarm is due later by current knowledge. */
+/* Fires the first alarm, unless due_by_now says that the alarm is due later. */
 static void ring_first(struct alarms *alarms)
 {
     struct alarm *alarm = alarms->heap[1];

@@ -20,9 +20,9 @@ struct alarm {
     /* called when the alarm fires; the alarm is not set during the call, and may be set again */
     void (*on_due)(struct alarm *alarm);
     /*
-     * May be NULL. Called when the alarm is due: returns the due time by current knowledge. If the
-     * returned time is later, the alarm fires at the returned time. Alarms thus fire in the order
-     * of the returned times, however late the timer is.
+     * Called when the alarm is due; returns the present due time. If the present due time is later,
+     * the alarm fires at that time instead. Alarms therefore fire in the order of present due
+     * times, even if the timer is late. May be NULL.
      */
     uint64_t (*due_by_now)(struct alarm *alarm);
 };
@@ -35,17 +35,17 @@ struct alarms {
     size_t reserved; /* how many alarms may be set at a time; n <= reserved < room */
 };
 
-/* Reserves room for the `n` alarms that last as long as `alarms`. */
+/* Initialises the heap with room for `n` alarms, which is never released before alarms_fini. */
 void alarms_init(struct alarms *alarms, struct loop *loop, size_t n);
 
 /*
- * Reserve room for `n` more alarms, or release the room of `n` alarms. alarms_reserve returns false
- * if out of memory.
+ * alarms_reserve reserves room for `n` more alarms, and returns false if out of memory.
+ * alarms_release releases the room of `n` alarms.
  */
 __attribute__((warn_unused_result)) bool alarms_reserve(struct alarms *alarms, size_t n);
 void alarms_release(struct alarms *alarms, size_t n);
 
-/* `alarm` must not be set, and room for it must be reserved. */
+/* Sets an alarm that is not set. Room for the alarm must be reserved. */
 void alarm_set(struct alarms *alarms, struct alarm *alarm, uint64_t due_ns);
 
 static inline bool alarm_is_set(const struct alarm *alarm)
@@ -53,7 +53,7 @@ static inline bool alarm_is_set(const struct alarm *alarm)
     return alarm->index != 0;
 }
 
-/* Safe if the alarm is not set. */
+/* Clears the alarm. Safe if the alarm is not set. */
 void alarm_stop(struct alarms *alarms, struct alarm *alarm);
 
 /* Closes the timer asynchronously. alarms_fini is called after the loop has ended. */

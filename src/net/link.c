@@ -17,7 +17,7 @@
 
 static void on_events(struct watch *watch, unsigned events);
 
-/* Sets an option that the connection can do without: failure is ignored. */
+/* Sets an option that the connection does not require, so a failure is ignored. */
 static void set_option(int fd, int level, int name, int value)
 {
     (void)setsockopt(fd, level, name, &value, sizeof value);
@@ -81,7 +81,7 @@ static ssize_t receive(const struct link *link, char *at, size_t room)
     return read(link->watch.fd, at, room);
 }
 
-/* True if there is input that no event of the socket announces. The next flush reads such input. */
+/* True if there is input that no event of the socket announces. The next flush reads this input. */
 static bool has_unread(const struct link *link)
 {
     return link_tls(link) != NULL && link->state == LINK_OPEN && !link->is_paused &&
@@ -126,8 +126,8 @@ static struct link *passing_to(struct link *link, size_t *most)
 }
 
 /*
- * Like receive, but splices to the link `to`. Bytes that the socket of `to` does not take become
- * ordinary output of `to`.
+ * Splices input to the link `to`, and returns as `receive` does. Bytes that the socket of `to` does
+ * not take become ordinary output of `to`.
  */
 static ssize_t link_pass(struct link *link, struct link *to, size_t most)
 {
@@ -147,7 +147,8 @@ static ssize_t link_pass(struct link *link, struct link *to, size_t most)
 }
 
 /*
- * Reads a bounded share: a peer that keeps sending is read again after the other links, by polling.
+ * Reads at most LINK_READ_SHARE bytes. If more input is left, the next poll reports the link again,
+ * after the other links.
  */
 static void read_share(struct link *link)
 {
@@ -157,7 +158,7 @@ static void read_share(struct link *link)
         struct link *to = passing_to(link, &room);
         char *at = to == NULL ? room_for(link, &room) : NULL;
         if (link->state != LINK_OPEN)
-            return; /* out of memory for input */
+            return; /* no memory to read to */
         ssize_t n = to != NULL ? link_pass(link, to, room) : receive(link, at, room);
         if (n < 0 && to != NULL && errno == EINVAL) {
             splice_pipe_fini(&link_loop(link)->splice_pipe);
@@ -187,8 +188,8 @@ static void read_share(struct link *link)
 }
 
 /*
- * A paused link watches readable events until the next readable event. Most links are resumed
- * earlier, which saves system calls.
+ * Pausing changes the watched events only when the next readable event comes. Most links are
+ * resumed before that event, which saves system calls.
  */
 void link_pause(struct link *link)
 {
@@ -253,9 +254,10 @@ static void check_drained(struct link *link)
 static void shake(struct link *link);
 
 /*
- * True if the peer of a unix socket sent bytes before our half-close could reach the peer. A unix
- * socket cannot send bytes and the end in one step. The read side is therefore shut first: the
- * peer's send() fails from then on, and bytes sent earlier are still answered.
+ * True if the peer of a unix socket sent bytes before weir's half-close could reach the peer. A
+ * unix socket cannot send bytes and the half-close in one step. weir therefore shuts the read side
+ * first. From then on the peer's send() fails, and weir still answers bytes that the peer sent
+ * earlier.
  */
 static bool link_is_late(const struct link *link)
 {
@@ -275,7 +277,7 @@ static void link_shut(struct link *link)
     shutdown(link->watch.fd, SHUT_WR);
 }
 
-/* Reads input that TLS still holds, because no event announces such input. */
+/* Reads input that TLS still holds, because no event announces this input. */
 static void link_catch_up(struct link *link)
 {
     if (link->state == LINK_SHAKING)

@@ -2,9 +2,9 @@
  * A byte stream over TCP or a unix socket, optionally in TLS: the connection of a client or an
  * upstream.
  *
- * Belongs to one loop's thread. link_write only appends; the loop writes once in each iteration.
- * link_close is asynchronous: the memory may be freed from on_closed on, and no other callback
- * follows link_close.
+ * A link belongs to one loop's thread. link_write only appends output, which the loop writes once
+ * in each iteration. link_close is asynchronous: on_closed follows, and no other callback. The
+ * link's memory may be freed in on_closed or later.
  */
 #ifndef WEIR_NET_LINK_H
 #define WEIR_NET_LINK_H
@@ -35,14 +35,14 @@ enum link_state { LINK_CONNECTING, LINK_SHAKING, LINK_OPEN, LINK_ENDED, LINK_CLO
 
 struct link_ops {
     /*
-     * Connecting and the TLS handshake, if any, have ended: `status` is 0 or a negative libuv
-     * error. NULL if the link neither connects nor uses TLS.
+     * Called when connecting and the TLS handshake, if any, have ended. `status` is 0 or a negative
+     * libuv error. The field may be NULL if the link neither connects nor uses TLS.
      */
     void (*on_connected)(struct link *link, int status);
     /*
-     * Returns the memory to read to, and its size in *room. NULL: the loop's read buffer is used,
-     * at most *room bytes. Before the call *room is the size of the read buffer. The field may be
-     * NULL.
+     * Returns the memory to read to, and the size of that memory in *room. If the result is NULL,
+     * the link reads at most *room bytes to the loop's read buffer. Before the call *room is the
+     * size of the read buffer. The field may be NULL.
      */
     char *(*on_room)(struct link *link, size_t *room);
     /* `data` is valid during the call. */
@@ -52,28 +52,32 @@ struct link_ops {
      * go to on_data. Called before each read. The field may be NULL.
      */
     struct link *(*on_passing)(struct link *link, size_t *most);
-    /* `n` bytes have been spliced. on_data does not receive these bytes. */
+    /* Called when `n` bytes have been spliced. on_data does not receive these bytes. */
     void (*on_passed)(struct link *link, size_t n);
     /*
-     * After link_watch_end: the peer has half-closed, behind bytes that the paused link has not
-     * read. NULL if link_watch_end is never called.
+     * Called after link_watch_end, when the peer has half-closed behind bytes that the paused link
+     * has not read. The field may be NULL if link_watch_end is never called.
      */
     void (*on_end_ahead)(struct link *link);
     /*
-     * The peer has half-closed (UV_EOF), or the connection is broken (another libuv error). No more
-     * reads follow.
+     * Called when the peer has half-closed (UV_EOF), or the connection is broken (another libuv
+     * error). on_data is not called afterwards.
      */
     void (*on_end)(struct link *link, int status);
-    /* Follows link_wake. */
+    /* Called after link_wake. */
     void (*on_wake)(struct link *link);
     /* Called just before waiting output is written. The field may be NULL. */
     void (*on_flush)(struct link *link);
     /*
-     * link_part was too late: the peer of a unix socket has sent bytes, which are read now, and can
-     * send no more. NULL: the peer may go on sending after link_part.
+     * Called when link_part was too late: the peer of a unix socket has sent more bytes. The link
+     * reads these bytes, and the peer can send no more. NULL: the peer may go on sending after
+     * link_part.
      */
     void (*on_late)(struct link *link);
-    /* Unsent output has fallen from above LINK_HIGH to LINK_LOW or below. The field may be NULL. */
+    /*
+     * Called when unsent output has fallen from above LINK_HIGH to LINK_LOW or below. The field may
+     * be NULL.
+     */
     void (*on_drained)(struct link *link);
     void (*on_closed)(struct link *link);
 };
@@ -88,13 +92,14 @@ struct link_peer {
 };
 
 struct link {
-    struct watch watch; /* of the descriptor; may include unwanted events for a while */
-    struct tls *tls;    /* see link_tls */
+    /* watch of the socket; may still report events that the link no longer wants */
+    struct watch watch;
+    struct tls *tls; /* NULL: plain; read by link_tls */
     const struct link_ops *ops;
     struct chain out;
     struct list dirty; /* in loop.dirty; after closing in loop.closed */
     struct list woken;
-    uint64_t n_read; /* bytes so far, as struct traffic counts them */
+    uint64_t n_read; /* bytes read so far, as struct traffic counts them */
     uint64_t n_written;
     int16_t error;     /* negative libuv error for on_end at the next flush; 0: none */
     uint8_t state : 3; /* enum link_state */
@@ -108,11 +113,15 @@ struct link {
     bool is_parting : 1;
     bool is_again : 1;  /* the last call was link_wake_again */
     bool wants_end : 1; /* link_watch_end was called, and on_end_ahead has not followed yet */
-    /* set by the owner: output is not written before woken links are called (loop.on_iteration) */
+    /*
+     * set by the owner: even if loop.on_iteration returns true, output is written after on_wake of
+     * woken links
+     */
     bool is_patient : 1;
     /*
-     * Of an accepted link: the address from accept(), or from a PROXY header if the owner has set
-     * that address since. The socket is never asked: after a reset it has no address.
+     * For an accepted link: the address from accept(), or from a PROXY header once the owner has
+     * set that address. The address is not read from the socket later, because a socket has no
+     * address after a reset.
      */
     struct link_peer peer;
 };
@@ -134,7 +143,7 @@ struct endpoint {
 /*
  * Sets the options of a TCP connection: output is sent at once (TCP_NODELAY), and keepalive detects
  * a vanished peer. On a listening socket the options apply to all connections accepted later
- * (Linux' inet_csk_clone_lock copies them).
+ * (Linux' inet_csk_clone_lock copies the options).
  */
 void link_set_options(int fd);
 
@@ -153,8 +162,8 @@ void link_adopt(struct link *link, struct loop *loop, enum rank rank, int fd,
 
 /*
  * Starts TLS on an open plain link. `data`: bytes of the handshake that have been read already.
- * on_connected follows when the handshake has ended. False if out of memory; only link_close may
- * follow then.
+ * on_connected follows when the handshake has ended. False if out of memory; the caller may then
+ * only call link_close.
  */
 __attribute__((warn_unused_result)) bool link_secure(struct link *link, struct tls_context *tls,
                                                      const char *data, size_t n);
@@ -177,8 +186,8 @@ __attribute__((warn_unused_result)) int link_connect(struct link *link, struct l
                                                      const struct link_ops *ops);
 
 /*
- * Returns the text for the `status` of a callback: libuv's text, or why TLS failed. Valid as long
- * as the link.
+ * Returns the text for the `status` of a callback: libuv's text, or why TLS failed. The text is
+ * valid as long as the link.
  */
 const char *link_why(const struct link *link, int status);
 
@@ -186,8 +195,8 @@ const char *link_why(const struct link *link, int status);
 struct slice link_tls_name(const struct link *link);
 
 /*
- * Initialises a link without a connection, which supports only link_wake: the link's owner can be
- * called later in the iteration. Such a link is never closed.
+ * Initialises a link without a connection, which supports only link_wake: on_wake calls the owner
+ * later in the iteration. A link without a connection is never closed.
  */
 void link_init_hollow(struct link *link, struct loop *loop, const struct link_ops *ops);
 
@@ -210,30 +219,31 @@ static inline bool link_is_sending(const struct link *link)
 
 void link_pause(struct link *link); /* stops reading */
 void link_resume(struct link *link);
-/* on_wake follows, later in this iteration or at the start of the next */
+/* Calls on_wake later in this iteration, or at the start of the next iteration. */
 void link_wake(struct link *link);
 
 /*
- * Like link_wake, but behind all links woken by link_wake, and behind earlier calls of
- * link_wake_again. Links woken again share LOOP_AGAIN_NS of an iteration.
+ * Calls on_wake as link_wake does, but after all links woken by link_wake, and after links of
+ * earlier calls of link_wake_again. All links of link_wake_again together get LOOP_AGAIN_NS in an
+ * iteration.
  */
 void link_wake_again(struct link *link);
 
 /*
- * Like link_wake, even after link_wake_again: the link then does not wait behind other links woken
- * again.
+ * Calls on_wake as link_wake does, also for a link that waits after link_wake_again. The link then
+ * no longer waits behind other links of link_wake_again.
  */
 void link_wake_now(struct link *link);
 
 /* While the link is paused, on_end_ahead reports once that the peer has half-closed. */
 void link_watch_end(struct link *link);
 
-/* Stops reading and sends waiting output; then on_end with status 0 follows. */
+/* Stops reading and sends waiting output. Afterwards calls on_end with status 0. */
 void link_finish(struct link *link);
 
 /*
- * Sends waiting output, then shuts down our side (FIN, over TCP in the same packet). Input is still
- * read and passed on: closing with unread bytes would reset the connection. See on_late.
+ * Sends waiting output, then half-closes (FIN, over TCP in the same packet). Input is still read
+ * and passed on, because closing with unread bytes would reset the connection. See on_late.
  */
 void link_part(struct link *link);
 
@@ -250,7 +260,7 @@ static inline struct loop *link_loop(const struct link *link)
 }
 
 /*
- * For the loop only: reads input that TLS still holds (no event announces it), and writes waiting
+ * For the loop only: reads input that TLS still holds, which no event announces, and writes waiting
  * output once.
  */
 void link_flush(struct link *link);

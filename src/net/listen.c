@@ -16,7 +16,10 @@
 #define BACKLOG 1024
 #define ALL_RIGHTS 0777
 #define OWNERS_RIGHTS 0600
-/* pause after a failed accept: saves processor time, and clients do not time out (chosen) */
+/*
+ * pause after a failed accept (chosen): long enough to save processor time, too short for clients
+ * to time out
+ */
 #define PAUSE_MS 100
 
 static bool is_live(const struct endpoint *at)
@@ -143,10 +146,10 @@ int listen_open(struct endpoint *at, const struct listen_rights *rights)
 
 /*
  * The filter drops SYN packets, and passes the last packet of a handshake already begun. No new
- * connection thus enters the queue, where a close of the socket would reset the connection. A
- * client sends a dropped SYN again, and is refused after the close. Accepted connections inherit
- * the filter, but receive no SYN packets. The filter of a TCP socket sees segments from the TCP
- * header on.
+ * connection therefore enters the queue. A connection in the queue would be reset when the socket
+ * is closed. A client sends a dropped SYN again, and after the close the system refuses the
+ * connection. Accepted connections inherit the filter, but receive no SYN packets. The filter of a
+ * TCP socket sees segments from the TCP header on.
  */
 void listen_refuse(int fd)
 {
@@ -198,7 +201,7 @@ static int accept_some(struct listener *listener, unsigned most, unsigned *n)
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
                    errno == EAGAIN) {
             return errno;
-        } /* else only one connection is broken (ECONNABORTED ...): continue with the next */
+        } /* otherwise only this connection is broken (ECONNABORTED ...), and the loop goes on */
     }
     return 0;
 }
@@ -220,7 +223,10 @@ static void on_readable(struct watch *watch, unsigned events)
 void listener_accept_rest(struct listener *listener)
 {
     unsigned n;
-    /* the queue holds at most BACKLOG + 1 connections, except for later arrivals */
+    /*
+     * the queue holds at most BACKLOG + 1 connections; connections that arrive meanwhile do not
+     * matter
+     */
     (void)accept_some(listener, BACKLOG + 1, &n);
 }
 

@@ -30,8 +30,8 @@ struct listen_rights {
  * over these sockets. For port 0 *at receives the port that the kernel chose.
  *
  * The stale file of a unix socket is replaced. If a process still listens on the file, the result
- * is -EADDRINUSE. Only the owner may use the file until `rights` are set. The umask changes for a
- * moment: no other thread may create files meanwhile.
+ * is -EADDRINUSE. Only the owner may use the file until `rights` are set. The function changes the
+ * umask for its duration, so no other thread may create files meanwhile.
  */
 __attribute__((warn_unused_result)) int listen_open(struct endpoint *at,
                                                     const struct listen_rights *rights);
@@ -44,25 +44,26 @@ __attribute__((warn_unused_result)) int listen_set_rights(const char *path,
                                                           const struct listen_rights *rights);
 
 /*
- * Refuses new connections on a TCP socket for good. Established connections stay in the queue, and
- * can be accepted.
+ * Makes a TCP socket refuse new connections until the socket is closed. Established connections
+ * stay in the queue, and can be accepted.
  */
 void listen_refuse(int fd);
 
 struct listener;
 
 /*
- * `fd`: a non-blocking descriptor, owned by the callee; or -errno if the system is out of
- * descriptors. `peer`: the address from accept(), valid during the call; NULL with -errno. The
- * callee must copy the address: a socket that the peer has reset has no address any more.
+ * Receives an accepted connection. `fd`: a non-blocking descriptor, owned by the callee; or -errno
+ * if the system is out of descriptors. `peer`: the address from accept(), valid during the call;
+ * NULL with -errno. The callee must copy the address: a socket that the peer has reset has no
+ * address any more.
  */
 typedef void accept_fn(struct listener *listener, int fd, const struct link_peer *peer);
 
 struct listener {
     struct watch watch;
     /*
-     * connections to accept in the next event: close to the number that arrives, to avoid futile
-     * accepts
+     * connections to accept in the next event; follows the number of arriving connections, to avoid
+     * accept() without a connection
      */
     unsigned share;
     uv_timer_t pause; /* runs after accept failed for lack of descriptors (EMFILE ...) */
@@ -81,7 +82,9 @@ __attribute__((warn_unused_result)) int listener_start(struct listener *listener
 /* Accepts all connections in the socket's queue. */
 void listener_accept_rest(struct listener *listener);
 
-/* Closes asynchronously: the listener's memory may be freed when the loop has ended. */
+/*
+ * Closes the listener asynchronously. The listener's memory may be freed after the loop has ended.
+ */
 void listener_close(struct listener *listener);
 
 #endif

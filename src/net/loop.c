@@ -11,7 +11,7 @@
 #include "net/link.h"
 #include "net/tls.h"
 
-/* freed bytes that are worth a walk through the heap by malloc_trim (chosen) */
+/* freed bytes after which malloc_trim, which walks through the heap, is worth its cost (chosen) */
 #define TRIM_BYTES 1048576
 #define TRIM_MS 1000
 
@@ -25,7 +25,7 @@ void splice_pipe_init(struct splice_pipe *splice_pipe)
         splice_pipe->ends[0] = splice_pipe->ends[1] = -1;
         return;
     }
-    /* if the system refuses, less is spliced at a time */
+    /* if the system refuses the larger pipe, fewer bytes are spliced at a time */
     (void)fcntl(splice_pipe->ends[1], F_SETPIPE_SZ, SPLICE_PIPE_MOST);
 }
 
@@ -72,8 +72,8 @@ bool splice_pipe_fetch(struct splice_pipe *splice_pipe, char *at, size_t n)
 /* ---- the loop ---- */
 
 /*
- * Flushes dirty links. `is_all`: includes patient and woken links. A woken link may end: its end
- * must be in the same packet as its last reply.
+ * Flushes dirty links. `is_all`: includes patient and woken links. A link that was woken may
+ * half-close, and its FIN must go in the same packet as its last reply.
  */
 static void flush_rank(struct list *dirty, bool is_all)
 {
@@ -150,7 +150,10 @@ static void release(struct loop *loop)
         close_handles(loop);
 }
 
-/* Ends closed links. Nothing in this iteration refers to closed links any more. */
+/*
+ * Calls on_closed of closed links. Called when nothing in this iteration refers to closed links any
+ * more.
+ */
 static void bury(struct loop *loop)
 {
     while (!list_is_empty(&loop->closed)) {
@@ -219,7 +222,7 @@ static void on_trim(uv_timer_t *timer)
     malloc_trim(0);
 }
 
-/* Runs one iteration. False if libuv has something to do. */
+/* Runs one iteration. False if libuv has an event. */
 static bool iterate(struct loop *loop)
 {
     if (has_work(loop))
@@ -262,7 +265,7 @@ void loop_init(struct loop *loop)
     uv_timer_init(&loop->uv, &loop->trim);
     uv_prepare_start(&loop->before_poll, on_before_poll);
     uv_check_start(&loop->after_poll, on_after_poll);
-    /* These handles must not keep the loop alive. */
+    /* The handles of the loop itself must not keep libuv's loop running. */
     uv_unref((uv_handle_t *)&loop->before_poll);
     uv_unref((uv_handle_t *)&loop->after_poll);
     uv_unref((uv_handle_t *)&loop->not_idle);

@@ -3,13 +3,13 @@
  *
  * An iteration waits, then reports events to links and listeners (net/poller.h). Handlers only
  * append output and mark links. The loop then calls on_wake of woken links, writes each dirty lane
- * once, and then each dirty client once. All requests of one iteration are thus one write to Redis,
- * made before replies are written. If on_iteration returns true, woken links have much to do. The
- * other links, except for patient ones, are then also written before on_wake. No timer delays any
- * output.
+ * once, and then each dirty client once. All requests of one iteration on a lane are therefore one
+ * write, made before replies are written. If on_iteration returns true, woken links have much to
+ * do. The loop then writes the other links before on_wake as well, except for patient links
+ * (link.is_patient). No timer delays any output.
  *
- * Timers, signals and messages between threads are libuv's. libuv's loop is the outer one:
- * iterations run where libuv would start to wait, until libuv itself has something to do.
+ * Timers, signals and messages between threads are libuv's. libuv's loop is the outer loop.
+ * Iterations run at the point where libuv would wait, until libuv itself has an event.
  */
 #ifndef WEIR_NET_LOOP_H
 #define WEIR_NET_LOOP_H
@@ -51,15 +51,17 @@ struct traffic {
 #define SPLICE_PIPE_MOST 262144 /* most bytes in the pipe at a time (chosen) */
 
 /*
- * Bytes pass from one socket to another without a copy to weir's memory and back. One pipe serves
- * all links of a loop: it is empty between two calls of splice_pipe_pass. The bytes that the second
- * socket does not take are fetched at once.
+ * splice(2) moves bytes from one socket to another without a copy to weir's memory and back. One
+ * pipe serves all links of a loop, because the pipe is empty between two calls of splice_pipe_pass.
+ * Bytes that the second socket does not take are at once read from the pipe (splice_pipe_fetch).
  */
 struct splice_pipe {
-    int ends[2]; /* of the pipe, as pipe(2) returns them; -1: no usable pipe */
+    int ends[2]; /* descriptors of the pipe, in the order of pipe(2); -1: no usable pipe */
 };
 
-/* Without free descriptors there is no pipe; bytes are then read and written. */
+/*
+ * Makes the pipe. If no descriptor is free, no pipe works, and links copy bytes by read and write.
+ */
 void splice_pipe_init(struct splice_pipe *splice_pipe);
 void splice_pipe_fini(struct splice_pipe *splice_pipe);
 
@@ -70,7 +72,7 @@ static inline bool splice_pipe_works(const struct splice_pipe *splice_pipe)
 
 struct spliced {
     ssize_t taken; /* bytes taken from the first socket; 0: end of input; -1: error, see errno */
-    /* bytes of these that the second socket has not taken; to be read by splice_pipe_fetch */
+    /* bytes taken that the second socket has not accepted; to be read by splice_pipe_fetch */
     size_t left;
     int error; /* errno of the second socket; 0: no error, or the socket is full */
 };
@@ -96,7 +98,7 @@ struct loop {
     uv_timer_t trim;               /* calls malloc_trim soon after much memory was freed */
     struct list dirty[RANK_COUNT]; /* links with output to write, by link.dirty */
     struct list woken;             /* links woken by link_wake, by link.woken */
-    /* links woken by link_wake_again, which have more to do, by link.woken */
+    /* links woken by link_wake_again, by link.woken */
     struct list again;
     struct list closed; /* closed links before on_closed, by link.dirty */
     struct poller poller;
@@ -108,7 +110,8 @@ struct loop {
     struct pool pool;
     struct traffic traffic[RANK_COUNT];
     /*
-     * durations of iterations with output; input that arrives during an iteration waits for its end
+     * durations of iterations with output; input that arrives during an iteration waits for the
+     * iteration's end
      */
     struct histo iterations;
     uint64_t now_ns;       /* time after the newest read; the time that handlers use */
@@ -121,12 +124,13 @@ struct loop {
      */
     void (*on_written)(struct loop *loop);
     /*
-     * Called in every iteration before on_wake. True: existing output must not wait for woken
-     * links. May be NULL.
+     * Called in every iteration before on_wake. Returns true if output must be written before
+     * on_wake of woken links. May be NULL.
      */
     bool (*on_iteration)(struct loop *loop);
     /*
-     * Called at the end of every iteration. True: the next iteration follows at once. May be NULL.
+     * Called at the end of every iteration. Returns true if the next iteration must follow without
+     * waiting for events. May be NULL.
      */
     bool (*is_unsettled)(struct loop *loop);
     void *owner; /* argument for these callbacks */
@@ -135,7 +139,7 @@ struct loop {
     struct tls_scratch *tls_scratch; /* buffers shared by all TLS links; NULL: not needed yet */
 };
 
-/* Called when data has been read: updates the time. */
+/* Updates now_ns and iteration_ns. Called when data has been read. */
 static inline void loop_tick(struct loop *loop)
 {
     uint64_t now_ns = clock_ns();
@@ -144,10 +148,10 @@ static inline void loop_tick(struct loop *loop)
     loop->now_ns = now_ns;
 }
 
-/* Counts a new link, until the link's on_closed has returned. */
+/* Counts a new link in n_links, until the link's on_closed has returned. */
 void loop_hold(struct loop *loop);
 
-/* Exits the process if the system refuses a loop. */
+/* Initialises the loop. Exits the process if the system refuses a resource. */
 void loop_init(struct loop *loop);
 void loop_run(struct loop *loop);
 /* Frees the loop's memory. Called after the last handle is closed. */
@@ -157,8 +161,8 @@ void loop_fini(struct loop *loop);
 struct tls_scratch *loop_tls_scratch(struct loop *loop);
 
 /*
- * Closes the loop's own handles. loop_run returns when all links and all other handles are closed,
- * too.
+ * Closes the loop's own handles. loop_run returns when all links and all other handles are closed
+ * as well.
  */
 void loop_close(struct loop *loop);
 

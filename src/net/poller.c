@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* most events reported in one iteration; further events follow in the next (chosen) */
+/* most events reported in one iteration; further events follow in the next iteration (chosen) */
 #define EVENTS_MAX 1024
 
 void watch_init(struct watch *watch, struct poller *poller, int fd,
@@ -25,8 +25,8 @@ int watch_for(struct watch *watch, unsigned events)
         .data.ptr = watch,
     };
     /*
-     * A watch without events is removed from epoll, which otherwise still reports broken
-     * connections.
+     * A watch without events is removed from epoll, because epoll reports a broken connection even
+     * if no events are wanted.
      */
     int what = events == 0 ? EPOLL_CTL_DEL : watch->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     if (epoll_ctl(watch->poller->fd, what, watch->fd, &event) != 0)
@@ -81,7 +81,7 @@ int poller_wait(const struct poller *poller, int timeout_ms, bool *other)
         struct watch *watch = events[i].data.ptr;
         if (watch == NULL)
             *other = true;
-        else if (watch->events != 0) /* else the watch was ended in this iteration */
+        else if (watch->events != 0) /* 0: the watch was ended in this iteration */
             watch->on_events(watch, told_of(&events[i]));
     }
     return n;

@@ -1,12 +1,12 @@
 /*
  * Descriptors that a loop waits for: links and listeners.
  *
- * The loop has an epoll instance of its own. From accept to close a connection costs two system
- * calls and 24 bytes. With libuv's handles (uv_poll_t) the cost is nine calls and 160 bytes. With
- * these handles a connection with one GET takes 1.06 x the processor time (docs/performance.md,
- * "Connecting"). Requests on lasting connections take the same time either way.
+ * The loop has an epoll instance of its own. From accept to close a watch costs two system calls
+ * and 24 bytes, libuv's uv_poll_t nine system calls and 160 bytes. With uv_poll_t a connection with
+ * one GET takes 1.06 x the processor time (docs/performance.md, "Connecting"). Requests on open
+ * connections take the same time with both.
  *
- * Belongs to the loop's thread. Events are level-triggered.
+ * A poller belongs to the loop's thread. Events are level-triggered.
  */
 #ifndef WEIR_NET_POLLER_H
 #define WEIR_NET_POLLER_H
@@ -32,7 +32,7 @@ struct watch {
     uint8_t events; /* watched events, see watch_for */
 };
 
-/* The caller keeps the descriptor. No events are watched yet. */
+/* Initialises a watch without events. The caller keeps the descriptor. */
 void watch_init(struct watch *watch, struct poller *poller, int fd,
                 void (*on_events)(struct watch *watch, unsigned events));
 
@@ -43,14 +43,17 @@ void watch_init(struct watch *watch, struct poller *poller, int fd,
 __attribute__((warn_unused_result)) int watch_for(struct watch *watch, unsigned events);
 
 /*
- * Stops watching. Called before the descriptor is closed. Events already seen in this iteration may
- * still be reported: the memory must last until the iteration ends.
+ * Stops watching. Called before the descriptor is closed. Events of this iteration may still be
+ * reported, so the watch's memory must last until the iteration ends.
  */
 void watch_end(struct watch *watch);
 
 /* ---- for the loop ---- */
 
-/* `other`: a descriptor watched beside the loop's watches. Returns 0 or a negative errno. */
+/*
+ * Opens the epoll instance. `other`: a descriptor that poller_wait reports apart from the watches.
+ * Returns 0 or a negative errno.
+ */
 __attribute__((warn_unused_result)) int poller_init(struct poller *poller, int other);
 void poller_fini(struct poller *poller);
 

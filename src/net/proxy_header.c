@@ -98,7 +98,7 @@ enum { FAMILY_NONE = 0x00, FAMILY_TCP4 = 0x11, FAMILY_TCP6 = 0x21, FAMILY_UNIX =
 
 struct family {
     uint8_t code;
-    uint8_t addresses; /* bytes */
+    uint8_t addresses; /* bytes of both addresses and ports */
 };
 
 static const struct family families[] = {

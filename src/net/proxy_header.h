@@ -1,7 +1,7 @@
 /*
- * Reads the header of the PROXY protocol, in which a load balancer reports where a connection comes
- * from: version 1 (a line of text) or 2 (binary). A scanner: no I/O, no allocation, the same result
- * however the input is split.
+ * Reads the header of the PROXY protocol, version 1 (a line of text) or 2 (binary). In the header a
+ * load balancer reports the addresses of the client's connection. A scanner: no I/O, no allocation,
+ * the same result however the input is split.
  *
  * See https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt. The caller decides whether to
  * trust the sender.
@@ -17,7 +17,8 @@
 
 /* length of a version 1 header including CRLF (the protocol's limit) */
 #define PROXY_LINE_MAX 107
-#define PROXY_BLOCK_MAX 4096 /* version 2: bytes after the first 16, addresses first (chosen) */
+/* version 2: most bytes after the first 16; the addresses come first (chosen) */
+#define PROXY_BLOCK_MAX 4096
 
 /* Must be zeroed before the first byte. */
 struct proxy_header {
@@ -31,10 +32,13 @@ struct proxy_header {
     /* after SCAN_FRAME: the address the client connected to; family 0: not reported */
     struct ip to;
     uint16_t to_port;
-    const char *why; /* after SCAN_BAD: the error, a clause about the connection; static */
+    /* after SCAN_BAD: the error, a clause in which "its" means the connection; static */
+    const char *why;
 };
 
-/* SCAN_FRAME: the header is complete. Bytes after the first *used come from the client. */
+/*
+ * Returns SCAN_FRAME when the header is complete. Bytes after the first *used come from the client.
+ */
 enum scan_result proxy_header_scan(struct proxy_header *header, const char *data, size_t n,
                                    size_t *used);
 

@@ -30,7 +30,7 @@ struct resolver {
     struct look *look; /* one reference; NULL: no look-up in progress */
 };
 
-/* Drops a reference. The caller holds the lock, and this function releases the lock. */
+/* Drops a reference. The caller has taken the lock, which this function releases. */
 static void put_look(struct look *look)
 {
     bool is_last = --look->holders == 0;

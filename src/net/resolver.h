@@ -1,5 +1,5 @@
 /*
- * Looks up a host name on a thread of its own: a look-up that hangs delays neither the loop nor the
+ * Looks up a host name on a thread of its own. A look-up that hangs delays neither the loop nor the
  * end of the process.
  *
  * A resolver belongs to one loop, and runs one look-up at a time.
@@ -23,7 +23,7 @@ struct resolved {
     const char *why;                          /* static */
 };
 
-/* Copies `host`. Exits the process if out of memory. */
+/* Returns a resolver of `host`, which is copied. Exits the process if out of memory. */
 struct resolver *resolver_new(struct loop *loop, const char *host, uint16_t port,
                               void (*on_resolved)(void *arg, const struct resolved *resolved),
                               void *arg);
@@ -33,8 +33,7 @@ void resolver_look(struct resolver *resolver);
 bool resolver_is_looking(const struct resolver *resolver);
 
 /*
- * Closes the resolver asynchronously, and frees the resolver. on_resolved does not follow. Safe on
- * NULL.
+ * Closes and frees the resolver asynchronously. on_resolved is not called afterwards. Safe on NULL.
  */
 void resolver_close(struct resolver *resolver);
 

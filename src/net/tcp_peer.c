@@ -12,15 +12,15 @@
 #include "base/clock.h"
 
 /*
- * idle time before the first probe (chosen); Redis' default is 300, but middleboxes forget idle
- * connections sooner
+ * idle time before the first probe (chosen); below Redis' default of 300 s, because middleboxes
+ * forget idle connections sooner
  */
 #define KEEPALIVE_IDLE_S 60
 #define KEEPALIVE_INTERVAL_S 15 /* time between two probes (chosen) */
 /* unanswered probes (chosen): an idle peer is detected after two minutes */
 #define KEEPALIVE_PROBES 4
 #define LOOK_NS (15 * NS_PER_S)
-#define SILENCE_NS (90 * NS_PER_S) /* together with LOOK_NS less than keepalive's two minutes */
+#define SILENCE_NS (90 * NS_PER_S) /* with LOOK_NS less than keepalive's two minutes */
 #define PROBES_UNANSWERED 2
 
 static unsigned hurry = 1; /* written before the first thread starts */

@@ -18,8 +18,8 @@
 #define WRITE_PIECES (TLS_AHEAD / CHUNK_BYTES + 4)
 
 /*
- * Bytes that OpenSSL holds for a connection. Measured with OpenSSL 3.0 over 1,000 connections, the
- * larger value of TLS 1.2 and 1.3.
+ * Bytes that OpenSSL holds for a connection. Measured with OpenSSL 3.0 over 1,000 connections; the
+ * larger of the values of TLS 1.2 and TLS 1.3.
  */
 #define READY_BYTES 14900      /* idle */
 #define READY_PEER_BYTES 23900 /* idle, with a peer certificate */
@@ -28,8 +28,8 @@
 /* ---- the name in a peer's certificate ---- */
 
 /*
- * Returns why the name is invalid, NULL if valid. Every program that reads the name must find the
- * same end.
+ * Returns why the name is invalid, NULL if valid. A NUL is invalid, because programs that read the
+ * name would disagree on the end of the name.
  */
 static const char *fault_of(const unsigned char *text, int len)
 {
@@ -91,8 +91,8 @@ static bool take_common_name(const X509 *cert, char **name, const char **why)
  * Reads the first subject alternative name that is a URI, a DNS name or a mail address. Without
  * such a name, reads the last common name. *name is heap, or NULL if the peer has no certificate,
  * or a certificate without these names. False if the name is empty, longer than NAME_MOST, or
- * contains a NUL or control character. Such a name could be mistaken for another. *why (static) is
- * the reason.
+ * contains a NUL or control character. An invalid name could be mistaken for another name. *why
+ * (static) is the reason.
  */
 static bool read_name(const SSL *ssl, char **name, const char **why)
 {
@@ -185,7 +185,8 @@ static void set_why(struct tls *tls, const char *what, const char *detail)
 }
 
 /*
- * Called when OpenSSL has failed for good. Empties OpenSSL's error queue, as the next call expects.
+ * Called when the connection cannot continue after an error of OpenSSL. Empties OpenSSL's error
+ * queue, as the next call expects.
  */
 static void broke(struct tls *tls)
 {
@@ -291,7 +292,10 @@ int tls_shake(struct tls *tls, int fd)
     bool is_sent = send_sealed(tls, fd);
     if (tls->is_broken || (done == 1 && !know_peer(tls)))
         return (int)tls_fail(EPROTO);
-    /* input behind the handshake counts, even if the socket takes no more output */
+    /*
+     * if the handshake has ended, an error of the socket does not matter yet: input behind the
+     * handshake is still read
+     */
     tls->is_ready = done == 1;
     if (!is_sent && !tls->is_ready)
         return -1;
@@ -310,7 +314,7 @@ static bool has_input(const struct tls *tls)
     return tls->fed.len > 0 || tls->kept.bytes > 0 || SSL_pending(tls->ssl) > 0;
 }
 
-/* Decrypts as much input as there is and fits. */
+/* Decrypts all available input, at most `room` bytes. */
 static size_t decrypt(struct tls *tls, char *at, size_t room)
 {
     size_t got = 0;
@@ -334,10 +338,9 @@ static size_t decrypt(struct tls *tls, char *at, size_t room)
 }
 
 /*
- * Called when the socket ends without close_notify. A client's requests themselves show whether
- * they are complete. The end of a client's socket thus counts as a half-close, as over TCP, and a
- * truncated record is dropped. From Redis such an end is an error, because a reply might be
- * truncated.
+ * Called when the socket ends without close_notify. A truncated request is always recognisable. The
+ * end of a client's socket therefore counts as a half-close, as over TCP, and a truncated record is
+ * dropped. From Redis an end without close_notify is an error, because a reply might be truncated.
  */
 static ssize_t end_unannounced(struct tls *tls)
 {
@@ -349,8 +352,8 @@ static ssize_t end_unannounced(struct tls *tls)
 }
 
 /*
- * Called when the socket is broken. A socket reports its error only once: the next call returns the
- * error.
+ * Called when the socket is broken. Keeps the error for the next call, because a socket reports its
+ * error only once.
  */
 static void break_later(struct tls *tls, int error)
 {
@@ -358,7 +361,10 @@ static void break_later(struct tls *tls, int error)
     set_why(tls, strerror(error), "");
 }
 
-/* Like decrypt, with reads from the socket in between. Returns like read(), but 0 means no data. */
+/*
+ * Decrypts, and reads from the socket when input is missing. Returns as read() does, but 0 means no
+ * data.
+ */
 static ssize_t decrypt_more(struct tls *tls, int fd, char *at, size_t room)
 {
     size_t got = decrypt(tls, at, room);
@@ -423,8 +429,8 @@ static struct slice tls_take(struct cursor *cursor, size_t most)
 }
 
 /*
- * Returns the content of the next record. A piece that fills the record, or is the last, is used in
- * place. Otherwise several pieces are copied together.
+ * Returns the content of the next record. A piece that fills the record, or is the last piece, is
+ * used in place. Otherwise several pieces are copied to one record.
  */
 static struct slice next_record(struct tls *tls, struct cursor *cursor)
 {

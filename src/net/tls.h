@@ -1,15 +1,14 @@
 /*
- * TLS of one connection: tls_read and tls_write replace read() and writev() on the connection's
+ * TLS of one connection. tls_read and tls_write replace read() and writev() on the connection's
  * socket.
  *
  * OpenSSL works on memory only (BIOs of weir). Input is read from the socket in large pieces, into
  * a buffer that all connections of the thread share. Input is decrypted directly to the caller's
  * memory. Output is encrypted into a chain of pool chunks and written at once. Only output that the
- * socket does not take stays in the chain. An idle connection thus owns no buffers. A connection
- * with a slow reader owns at most TLS_AHEAD.
+ * socket does not take stays in the chain. An idle connection therefore owns no buffers. A
+ * connection with a slow reader owns at most TLS_AHEAD bytes.
  *
- * Memory that OpenSSL allocates is counted in the pool, by measured values for each kind of
- * connection.
+ * The pool counts memory that OpenSSL allocates, by a measured value for each kind of connection.
  */
 #ifndef WEIR_NET_TLS_H
 #define WEIR_NET_TLS_H
@@ -24,7 +23,10 @@
 
 #define TLS_AHEAD 65536  /* most encrypted bytes that wait for the socket (chosen) */
 #define TLS_RECORD 16384 /* most plain text in a TLS record (RFC 8446) */
-/* Memory from tls_new until the handshake ends. Measured, as READY_BYTES in net/tls.c. */
+/*
+ * Bytes that OpenSSL holds from tls_new until the handshake ends. Measured, as READY_BYTES in
+ * net/tls.c.
+ */
 #define TLS_SHAKING_BYTES 46000
 
 /* Buffers that the connections of a thread share; used only during a call. */
@@ -37,7 +39,9 @@ struct tls {
     struct ssl_st *ssl;
     struct pool *pool;
     struct tls_scratch *scratch;
-    /* in scratch: read from the socket, not decrypted yet; empty between calls */
+    /*
+     * bytes in `scratch` that were read from the socket and not decrypted yet; empty between calls
+     */
     struct slice fed;
     struct chain kept;   /* rest of `fed` between calls */
     struct chain sealed; /* encrypted output that the socket has not taken yet */
@@ -62,7 +66,10 @@ __attribute__((warn_unused_result)) struct tls *tls_new(struct tls_context *cont
                                                         struct tls_scratch *scratch);
 void tls_free(struct tls *tls); /* safe on NULL */
 
-/* Hands in bytes that were read from the socket before TLS began. False if out of memory. */
+/*
+ * Takes bytes of the handshake that were read from the socket before TLS began. False if out of
+ * memory.
+ */
 __attribute__((warn_unused_result)) bool tls_feed(struct tls *tls, const char *data, size_t n);
 
 /*
@@ -72,10 +79,10 @@ __attribute__((warn_unused_result)) bool tls_feed(struct tls *tls, const char *d
 int tls_shake(struct tls *tls, int fd);
 
 /*
- * Like read(). Returns the number of bytes decrypted to `at`, and 0 when the peer has half-closed.
+ * Like read(). Returns the number of bytes decrypted to `at`, or 0 when the peer has half-closed.
  * Returns -1 with errno: EAGAIN, ECONNRESET, EPROTO (see tls->why), or an errno of read(). If the
  * socket ends without close_notify, the result is 0 for a client, and ECONNRESET for a server. A
- * result below `room` means that no more input is available for now, unless tls_has_news.
+ * result below `room` means that no more input is available for now, unless tls_has_news is true.
  */
 ssize_t tls_read(struct tls *tls, int fd, char *at, size_t room);
 

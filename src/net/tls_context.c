@@ -1,5 +1,6 @@
 /*
- * Contexts of TLS connections. Every setting is tried separately: all errors are reported at once.
+ * Contexts of TLS connections. Every setting is checked separately, so that all errors are reported
+ * at once.
  */
 #include "net/tls_context.h"
 
@@ -75,7 +76,7 @@ __attribute__((format(printf, 3, 4))) static void odd(struct making *m, enum tls
     m->say(m->arg, false, which, why);
 }
 
-/* Returns NULL if the file cannot be opened, and reports the error. */
+/* Opens the file of a setting. If the file cannot be opened, reports the error and returns NULL. */
 static BIO *tls_context_open_file(struct making *m, enum tls_setting which)
 {
     const char *path = m->settings->texts[which];
@@ -136,7 +137,10 @@ static void warn_of_others(struct making *m)
         odd(m, TLS_KEY, "other users can read %s: chmod 600 it", path);
 }
 
-/* True also without a certificate, because use_cert has reported the error. */
+/*
+ * True if the key belongs to the certificate. True also without a certificate, because use_cert has
+ * reported that error.
+ */
 static bool tls_context_fits(struct making *m, EVP_PKEY *key)
 {
     const X509 *cert = SSL_CTX_get0_certificate(m->ssl);
@@ -221,7 +225,7 @@ static void set_manners(struct making *m, enum tls_side side)
     /* An idle connection owns no buffers. */
     SSL_CTX_set_mode(m->ssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_verify(m->ssl, verify_mode(m->settings, side), NULL);
-    /* Clients keep sessions in tickets. The ticket keys end with this context. */
+    /* Clients keep their sessions, in tickets. The ticket keys are freed with this context. */
     SSL_CTX_set_session_cache_mode(m->ssl, SSL_SESS_CACHE_OFF);
     if (side == TLS_CONNECT)
         return;

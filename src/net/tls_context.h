@@ -2,8 +2,8 @@
  * Shared state of TLS connections: certificate and key, trusted CAs, protocols and ciphers (an
  * SSL_CTX).
  *
- * Made from files, then immutable. Reference-counted: connections keep their context when a reload
- * replaces it. Any thread.
+ * A context is made from files, then immutable, and reference-counted. When a reload makes a new
+ * context, open connections keep their old context. Any thread may call.
  */
 #ifndef WEIR_NET_TLS_CONTEXT_H
 #define WEIR_NET_TLS_CONTEXT_H
@@ -42,8 +42,8 @@ struct tls_context;
 
 /*
  * Reads the files. `say` is called once for each error, and for each warning (a key readable by
- * other users, an expired certificate). `what` is valid during the call. Returns NULL after an
- * error.
+ * other users, an expired certificate). `what`, the text of the message, is valid during the call.
+ * Returns NULL after an error.
  */
 __attribute__((warn_unused_result)) struct tls_context *tls_context_new(
     const struct tls_settings *settings, enum tls_side side,
@@ -56,7 +56,7 @@ void tls_context_put(struct tls_context *context);
 /* Returns the version of the running library, for example "3.0.15". */
 const char *tls_version(void);
 
-/* For net/tls.c. */
+/* The next three functions are for net/tls.c. */
 struct ssl_ctx_st *tls_context_ssl(const struct tls_context *context);
 enum tls_side tls_context_side(const struct tls_context *context);
 /* Returns the name to verify, NULL if each connection sets its own. */

@@ -39,7 +39,7 @@ enum quota_family {
     /* GCRA: for each rate the debt before the call; a call that waits has its time reserved */
     FAMILY_FUNNEL,
     FAMILY_WARM, /* the debt, and how long the key has rested */
-    /* number of calls granted; for each rate the usage, and when there is room again */
+    /* number of calls granted; for each rate the usage, and when the rate has room again */
     FAMILY_WINDOW,
     FAMILY_PARTS,   /* several keys: the integers of each key's own algorithm */
     FAMILY_HOLDING, /* granted, number of holders, when the first holder ends */
@@ -48,8 +48,8 @@ enum quota_family {
 };
 
 /*
- * How equal calls travel to Redis. JOINED: as one entry with a count. BY_TOKEN: in one batch, each
- * with its token. ALONE: each in a batch of its own.
+ * How equal calls are sent to Redis. JOINED: as one entry with a count. BY_TOKEN: in one batch,
+ * each with its token. ALONE: each in a batch of its own.
  */
 enum quota_joining { QUOTA_JOINED, QUOTA_BY_TOKEN, QUOTA_ALONE };
 
@@ -62,7 +62,8 @@ struct quota_algorithm {
     uint8_t family;     /* enum quota_family */
     uint8_t joining;    /* enum quota_joining */
     /*
-     * how long Redis is busy with a key, at worst, and with each rate of the key besides; measured
+     * longest time for which Redis is busy with a key, and with each rate of the key in addition;
+     * measured
      */
     uint8_t work_us, rate_us;
     bool is_named;     /* a [limit NAME] can have this algorithm */
@@ -77,7 +78,10 @@ static inline unsigned char quota_letter(uint8_t kind)
     return (unsigned char)quota_algorithm(kind)->word[0];
 }
 
-/* Returns the algorithm of this name with is_named, in either case. QUOTA_KINDS: there is none. */
+/*
+ * Returns the algorithm of this name with is_named, in either case. QUOTA_KINDS: no algorithm has
+ * this name.
+ */
 enum quota_kind quota_named_kind(struct slice name);
 
 #endif

@@ -29,7 +29,7 @@ static inline bool answer_is_over(const struct answer *answer)
 }
 
 /*
- * Reads an integer, or a bulk string that says why there is no integer. Such a string goes into
+ * Reads an integer, or a bulk string that says why an integer is missing. The string goes into
  * *error; after an integer *error is unchanged.
  */
 __attribute__((warn_unused_result)) bool answer_number(struct answer *answer, int64_t *number,
@@ -50,7 +50,7 @@ __attribute__((warn_unused_result)) bool quota_numbers_read(struct answer *answe
                                                             struct quota_hold *holds,
                                                             struct slice *error);
 
-/* The messages on the release channel. Clients can publish other messages there. */
+/* The messages on the release channel. Clients can publish other messages on this channel. */
 enum release_news {
     RELEASE_NOTHING,    /* another message: ignored */
     RELEASE_SUBSCRIBED, /* the subscription is confirmed */

@@ -67,7 +67,7 @@ static unsigned saying(const struct decision *decision, enum quota_when_down whe
     return bits;
 }
 
-/* Counts the limits with local as one call about those limits alone. */
+/* Counts the call at the limits with when-down = local, as one call about these limits alone. */
 static enum away away_count(const struct decision *decision, const struct quota_settings *settings,
                             struct local_time time, struct quota_outcome *outcome)
 {

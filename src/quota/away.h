@@ -2,7 +2,7 @@
  * What LIMIT calls get while Redis is unavailable or cannot decide, and which errors of Redis say
  * that Redis cannot decide.
  *
- * Thread: any worker's. The counters for this time (quota/local.h) are shared by all workers.
+ * Thread: any worker's. All workers share the local counters (quota/local.h).
  */
 #ifndef WEIR_QUOTA_AWAY_H
 #define WEIR_QUOTA_AWAY_H
@@ -21,11 +21,11 @@ enum unable {
     /* -READONLY, -LOADING, -MASTERDOWN: no master now; the call may be retried */
     UNABLE_NOT_RUN,
     UNABLE_REDIRECTED, /* -MOVED, -ASK: of a cluster; not run, and another node is named */
-    /* -TRYAGAIN: of a cluster; not run, for only some keys of the call are at this node */
+    /* -TRYAGAIN: of a cluster; not run, since only some keys of the call are at this node */
     UNABLE_TRY_AGAIN,
     /*
-     * -CLUSTERDOWN: not run, for no node serves the slot, or this node does not know the node that
-     * does
+     * -CLUSTERDOWN: not run, since no node serves the slot, or this node does not know which node
+     * serves the slot
      */
     UNABLE_CLUSTER_DOWN,
     /* -OOM, -BUSY, -MISCONF, -NOREPLICAS: a master that cannot decide; the call is not retried */
@@ -33,8 +33,8 @@ enum unable {
 };
 
 /*
- * `error` is a whole error reply. Redis 6.2 puts the code behind the line of the script, but never
- * the codes of a cluster.
+ * `error` is a whole error reply. Redis 6.2 puts most codes behind the line of the script. The
+ * codes of a cluster always come first.
  */
 enum unable unable_of(struct slice error);
 

@@ -101,8 +101,8 @@ bool batch_concerns(const struct batch *batch, struct slice key, uint64_t hash);
 uint64_t batch_note_key(struct batch *batch, uint64_t hash);
 
 /*
- * Adds a call, behind all calls about one of its keys. `hash` is that of decision->key. `bits` are
- * the bits of the call's keys, if there are several. False: out of memory.
+ * Adds a call, behind all calls about one of its keys. `hash` is the hash of decision->key. `bits`
+ * are the bits of the call's keys, if there are several. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool batch_add(struct batch *batch, struct decision *decision,
                                                    uint64_t hash, uint64_t bits);

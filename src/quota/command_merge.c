@@ -7,10 +7,10 @@
 /* ---- entries for weir's own commands ---- */
 
 /*
- * The types are those of Redis 7.0: redis-cli aborts if a summary is not a bulk string, or if a
- * flag is a bulk string. Clients need names, arity, flags, the positions of keys, and the hints and
- * help of redis-cli. Tips and key specifications are therefore empty, and an argument has no
- * arguments of its own.
+ * The types are as in Redis 7.0: redis-cli aborts if a summary is not a bulk string, or if a flag
+ * is a bulk string. Clients need names, arity, flags, the positions of keys, and the hints and help
+ * of redis-cli. Tips and key specifications are therefore empty, and an argument has no arguments
+ * of its own.
  */
 
 #define SINCE "0.1.0" /* version of weir */
@@ -91,7 +91,7 @@ static bool docs_has(struct slice text, char byte)
     return memchr(text.at, byte, text.len) != NULL;
 }
 
-/* Removes "..." at the end of brackets, which repeats their content. True if there were dots. */
+/* Removes "..." at the end of brackets, which repeats their content. True if the text had dots. */
 static bool drop_dots(struct slice *text)
 {
     bool has_dots = text->len > 3 && memcmp(text->at + text->len - 3, "...", 3) == 0;
@@ -100,7 +100,7 @@ static bool drop_dots(struct slice *text)
     return has_dots;
 }
 
-/* Takes the next argument off *rest. False: there is none. */
+/* Takes the next argument off *rest. False: *rest has no argument left. */
 static bool next_argument(struct slice *rest, struct argument *out)
 {
     struct slice dots;
@@ -286,7 +286,7 @@ static bool command_merge_append(struct slice reply, struct asked *asked,
     return true;
 }
 
-/* COMMAND INFO with names: writes an entry for each name, in their order. */
+/* COMMAND INFO with names: writes an entry for each name, in the order of the names. */
 static bool command_merge_replace(struct slice reply, struct asked *asked, struct build *out)
 {
     struct element_head head;
@@ -321,8 +321,8 @@ static bool docs(struct slice reply, struct asked *asked, struct build *out)
 }
 
 /*
- * Adds weir's commands unless the request has a filter, which Redis alone applies, to Redis'
- * commands alone.
+ * Adds weir's commands unless the request has a filter. Only Redis applies filters, and only to its
+ * own commands.
  */
 static bool command_merge_list(struct slice reply, struct asked *asked, struct build *out)
 {

@@ -92,7 +92,7 @@ static void decision_put_parts(struct decision *decision, char *at, struct slice
         decision->parts[i].shown = put_key(&at, SLICE(""), SLICE(""), decision->parts[i].shown);
 }
 
-/* Copies what the decision needs of the request. */
+/* Copies the parts of the request that the decision needs. */
 static void decision_keep(struct decision *decision, const struct decision_request *ask,
                           struct slice prefix)
 {

@@ -142,7 +142,8 @@ struct decision *decision_part(struct decision *whole, struct slice key);
 void decision_free(struct decision *decision);
 
 /*
- * As decision_free, after the client has closed. Also frees the call when its last part is freed.
+ * decision_free for a decision of a closed client. Also frees the whole call when its last part is
+ * freed.
  */
 void decision_drop(struct decision *decision);
 

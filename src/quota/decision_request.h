@@ -20,8 +20,8 @@
 #define QUOTA_HOLDERS_MAX 10000 /* most holders of ACQUIRE */
 
 /*
- * Limits of a call on several keys. These limits bound the time for which one call occupies Redis
- * (CREDIT excepted).
+ * Limits of a call on several keys. These limits bound the time for which one call occupies Redis,
+ * except for CREDIT.
  */
 #define QUOTA_PARTS_MAX 8
 #define QUOTA_PARTS_RATES_MAX 16
@@ -34,10 +34,10 @@ enum quota_shape { QUOTA_AS_SPOKEN, QUOTA_AS_ARRAY, QUOTA_AS_MAP };
 
 /* The words FORCE, PARTIAL, BORROW and CREDIT. TAKE: none of the four. */
 enum quota_mode {
-    QUOTA_TAKE,    /* passes if there is room for all units */
+    QUOTA_TAKE,    /* passes if all units have room */
     QUOTA_FORCE,   /* passes, whatever the debt */
-    QUOTA_PARTIAL, /* takes as many units as there is room for */
-    QUOTA_BORROW,  /* passes if there is room for one unit; the rest becomes debt */
+    QUOTA_PARTIAL, /* takes as many units as have room */
+    QUOTA_BORROW,  /* passes if one unit has room; the other units become debt */
     QUOTA_CREDIT,  /* gives units back */
 };
 
@@ -89,8 +89,8 @@ static inline const struct decision_request *decision_request_at(const struct de
 }
 
 /*
- * True if rates alone decide, on one key. The result follows from the algorithm's family, since
- * requests about holders may have rates too.
+ * True if rates alone decide, on one key. Looks at the algorithm's family, since requests about
+ * holders may have rates too.
  */
 static inline bool quota_is_rated(const struct decision_request *ask)
 {
@@ -99,7 +99,7 @@ static inline bool quota_is_rated(const struct decision_request *ask)
 }
 
 /*
- * True if rates alone decide, on one key or on several. Such a request has outcomes
+ * True if rates alone decide, on one key or on several. These requests have outcomes
  * (quota/outcome.h).
  */
 static inline bool quota_is_decision(const struct decision_request *ask)

@@ -310,7 +310,8 @@ static void send_open(struct script_node *node)
 }
 
 /*
- * Sends the batches of this iteration. If there is no batch, carries on with a probe's connection.
+ * Sends the batches of this iteration. Without a batch, continues the start of a connection that a
+ * probe has opened.
  */
 static void exchange_on_look(struct script_node *node)
 {

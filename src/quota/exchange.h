@@ -2,10 +2,10 @@
  * Sends one worker's calls to Redis' scripts, and takes the answers. The calls of one event loop
  * iteration travel in as few batches as possible. routes.h chooses the node of each batch.
  *
- * Invariant: calls about one key are decided in the order in which they came. After NOSCRIPT a
- * batch is sent once more, with its script, and no later call about its keys overtakes it. A batch
- * that Redis has not run is retried (routes.h), and later calls about its keys wait behind it.
- * script_node.h bounds the time for an answer.
+ * Invariant: calls about one key are decided in order of arrival. After NOSCRIPT a batch is sent
+ * once more, with its script, and no later call about its keys overtakes it. A batch that Redis has
+ * not run is retried (routes.h), and later calls about its keys wait behind it. script_node.h
+ * bounds the time for an answer.
  *
  * Owner: struct quota. Thread: the worker's.
  */

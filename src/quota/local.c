@@ -7,11 +7,11 @@
  * Each call computes the integers that Redis' script would return. reading.c and outcome.c, which
  * read Redis' answers to batches, interpret these integers. By family:
  *
- *   funnels       reading.c computes what fits over a debt, and the debt after a call. This file
- *                 keeps only the time when a debt is paid.
+ *   funnels       reading.c computes how many calls fit over a debt, and the debt after a call.
+ *                 This file stores only the time when a debt is paid.
  *   windows       This file computes the present window, its usage, and when it has room, as
  *                 the script does for batches. reading.c interprets the result.
- *   calendar      as windows; limit/policy/calendar.c gives the bounds, to scripts too
+ *   calendar      computed as windows; limit/policy/calendar.c gives the bounds, to scripts too
  *   several keys  reading.c computes which keys have room
  *   penalties     outcome.c refuses; penalty.c begins a penalty, as penalty.lua does in Redis
  *
@@ -31,7 +31,7 @@
 #define CHAINS 1024     /* chains of a shard: some eight keys in each when the memory is full */
 #define FORGET_CHAINS 2 /* chains swept for each new key: more keys expire than are added */
 #define US_PER_S 1000000
-#define RELIEF_CHAINS 64 /* chains swept when there is no room: some 500 keys, 50 us at worst */
+#define RELIEF_CHAINS 64 /* chains swept when memory has no room: some 500 keys, 50 us at worst */
 
 /* The count of one rate. */
 struct count {
@@ -158,7 +158,7 @@ static bool has_room(struct shard *shard, size_t bytes, uint64_t now_ns)
     return shard->bytes + bytes <= LOCAL_BYTES_MAX / SHARDS;
 }
 
-/* Adds a key with a zero count for each rate. NULL: there is no room. */
+/* Adds a key with a zero count for each rate. NULL: no room. */
 static struct key *local_add(struct shard *shard, const struct decision_request *ask, uint64_t hash,
                              uint64_t now_ns)
 {
@@ -197,7 +197,7 @@ static bool has_same_steps(const struct key *key, const struct quota_rule *rule)
     return true;
 }
 
-/* The limit's rates have changed: copies the counts of the unchanged rates. */
+/* Copies the counts of the unchanged rates, after the limit's other rates have changed. */
 static void local_inherit(struct key *key, const struct key *before)
 {
     for (unsigned i = 0; i < key->n_counts; i++)
@@ -206,15 +206,12 @@ static void local_inherit(struct key *key, const struct key *before)
                 key->counts[i] = before->counts[j];
 }
 
-/*
- * Replaces a key by one with counts for other rates. NULL: there is no room, and the key is
- * unchanged.
- */
+/* Replaces a key by one with counts for other rates. NULL: no room, and the key is unchanged. */
 static struct key *refit(struct shard *shard, struct key *before,
                          const struct decision_request *ask, uint64_t now_ns)
 {
     uint64_t over_ns = before->over_ns;
-    before->over_ns = UINT64_MAX; /* keeps the key from being freed meanwhile */
+    before->over_ns = UINT64_MAX; /* keeps the key from being freed while the new key is added */
     struct key *key = local_add(shard, ask, before->hash, now_ns);
     before->over_ns = over_ns;
     if (key == NULL)
@@ -229,7 +226,7 @@ static struct key *refit(struct shard *shard, struct key *before,
     return key;
 }
 
-/* Returns the key, made if need be. NULL: there is no room for the key. */
+/* Finds or makes the key. NULL: no room for the key. */
 static struct key *local_need(struct shard *shard, const struct decision_request *ask,
                               uint64_t hash, uint64_t now_ns)
 {
@@ -273,7 +270,7 @@ static bool is_fixed(const struct key *key)
     return key->kind == QUOTA_FIXED;
 }
 
-/* Sets the starts of the present window and of the two after it. */
+/* Sets the starts of the present window and of the next two windows. */
 static void windows_at(const struct count *count, const struct zone *zone, int64_t unix_us,
                        int64_t starts_us[3])
 {
@@ -289,8 +286,8 @@ static void windows_at(const struct count *count, const struct zone *zone, int64
 }
 
 /*
- * Makes the window of this time the present one. A count for the next window stays as it is: the
- * clock has gone back by a moment. A count for any other window that has not ended moves to the
+ * Makes the window at this time the present window. A count for the next window is left unchanged:
+ * the clock has gone back by a moment. A count for any other window that has not ended moves to the
  * present window: the clock went further back, or the limit's zone changed.
  */
 static void move_on(struct key *key, const struct zone *zone, int64_t unix_us)
@@ -421,7 +418,7 @@ static void for_shards(struct local *local, const struct keys *keys,
             act(&local->shards[s].lock);
 }
 
-/* False: there is no room for one of the keys. */
+/* Finds or makes all keys of the call. False: no room for one of the keys. */
 static bool need_all(struct local *local, struct keys *keys, uint64_t now_ns)
 {
     uint64_t over_ns[QUOTA_PARTS_MAX];
@@ -479,8 +476,8 @@ static int64_t penalise(struct key *key, const struct decision_request *ask,
 }
 
 /*
- * Decides the call. Of several keys, the keys with room are charged if all keys that bind have
- * room. A key in shadow mode does not bind.
+ * Decides the call. A call on several keys passes if every key outside shadow mode has room. Then
+ * all keys with room are charged.
  */
 static void decide(const struct keys *keys, const struct decision_request *ask,
                    struct local_time time, struct quota_outcome *outcome)

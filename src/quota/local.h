@@ -34,9 +34,9 @@ struct local *local_new(void);
 void local_free(struct local *local);
 
 /*
- * Decides one call with rates, on one key or on several, all or nothing. The requests' keys are
- * those in Redis, with prefix. `hashes` has the hash of each key. False: there is no room to count
- * the call, and nothing is decided or changed.
+ * Decides one call with rates, on one key or on several, all or nothing. The key of each request is
+ * the key in Redis, with prefix. `hashes` has the hash of each key. False: the memory has no room
+ * to count the call. Then nothing is decided or changed.
  */
 __attribute__((warn_unused_result)) bool local_decide(struct local *local,
                                                       const struct decision_request *ask,

@@ -419,8 +419,8 @@ struct named *named_copy(const struct named *named)
 }
 
 /*
- * Returns the limit of that name, which exists, for changing it in this set alone. A limit that
- * other sets share is copied first.
+ * Returns the limit of that name, which exists, to be changed in this set alone. A limit that other
+ * sets share is copied first.
  */
 static struct named_limit *own_limit(struct named *named, struct slice name)
 {

@@ -2,8 +2,8 @@
  * Named limits, for LIMIT CHECK: the sections [limit NAME] of the configuration, with counters and
  * with rates of single keys.
  *
- * One thread builds the set. A finished set is immutable but for the counters, and
- * reference-counted.
+ * One thread builds the set. A finished set is reference-counted, and immutable except for the
+ * counters.
  */
 #ifndef WEIR_QUOTA_NAMED_H
 #define WEIR_QUOTA_NAMED_H
@@ -113,8 +113,8 @@ void named_inherit(struct named *named, const struct named *before);
 bool named_is_setting(struct slice key);
 
 /*
- * Returns the rule for this key at this time: the key's override, or the limit's rule. The
- * reference on the zone stays the limit's.
+ * Returns the rule for this key at this time: the key's override, or the limit's rule. The limit
+ * keeps the reference on the zone.
  */
 struct quota_rule named_rule(const struct named_limit *limit, struct slice key, uint64_t now_ns);
 

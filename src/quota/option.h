@@ -23,10 +23,10 @@ struct reading {
     struct argv_walk walk;                    /* the words not read yet */
     struct rate_text drafts[QUOTA_RATES_MAX]; /* rates of the current part */
     unsigned n_drafts;
-    unsigned n_rates; /* rates of the earlier parts, in all */
-    /* options seen, as bits; of the options of parts only those of the current part */
+    unsigned n_rates; /* number of rates of all earlier parts together */
+    /* options seen, as bits; COST, APPROX and BURST only if seen in the current part */
     unsigned seen;
-    unsigned before;  /* options of a part that earlier parts had */
+    unsigned before;  /* options seen up to the end of the last part, as bits */
     const char *name; /* name of the command, for messages */
     char *why;
     size_t why_size;
@@ -53,7 +53,7 @@ bool option_parse_within(const struct reading *reading, struct slice word, int64
 struct option;
 
 /*
- * Returns the algorithm that says which options are allowed: the command's, or the current key's.
+ * Returns the algorithm that says which options are allowed: of the command, or of the current key.
  */
 const struct quota_algorithm *option_algorithm(const struct reading *reading);
 
@@ -70,14 +70,14 @@ __attribute__((warn_unused_result)) bool option_take(struct reading *reading,
 /* Called after the last word: true if the given options go together. */
 __attribute__((warn_unused_result)) bool option_agree(const struct reading *reading);
 
-/* Another key follows, with options of its own. */
+/* Prepares for the options of the next key. */
 void option_next_part(struct reading *reading);
 
 /* True if the algorithm, once known, takes the options. False: `why` is an error reply. */
 __attribute__((warn_unused_result)) bool option_suit(const struct decision_request *ask, char *why,
                                                      size_t why_size);
 
-/* As option_suit, for several keys. Copies the options given for all keys into each part. */
+/* option_suit for several keys. Copies the options given for all keys into each part. */
 __attribute__((warn_unused_result)) bool option_suit_all(const struct decision_request *ask,
                                                          struct decision_request *parts, char *why,
                                                          size_t why_size);

@@ -61,7 +61,7 @@ static bool deny(const struct quota_memory *memory, const struct decision_reques
 }
 
 /*
- * Reports the last of `granted` calls. For a funnel with WAIT the state is that of the scheduled
+ * Reports the last of `granted` calls. For a funnel with WAIT, reports the state at the scheduled
  * time.
  */
 static void outcome_tell(const struct decision_request *ask, const int64_t *numbers,
@@ -88,7 +88,7 @@ static void deny_anyhow(const struct decision_request *ask, struct quota_outcome
 
 /* ---- penalties ---- */
 
-/* Nothing more passes until the penalty ends. */
+/* Sets the outcome of a key under a penalty: nothing passes until the penalty ends. */
 static void hold_back(const struct quota_hold *hold, struct quota_outcome *outcome)
 {
     outcome->remaining = 0;
@@ -206,9 +206,9 @@ static bool is_rather(const struct decision_request *ask, bool is_granted,
 }
 
 /*
- * The call passes when all keys that bind have room. If keys refuse, the reply names a key that had
- * no room for the call. The times of the reply cover all keys, including keys that the call has
- * filled up.
+ * The call passes when every key outside shadow mode has room. If keys refuse, the reply names a
+ * key that had no room for the call. The times of the reply cover all keys, including keys that the
+ * call has filled up.
  */
 static void parts_outcome(const struct decision_request *ask, const int64_t *numbers,
                           const struct quota_hold *holds, uint64_t n, uint64_t k,

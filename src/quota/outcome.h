@@ -3,7 +3,7 @@
  * reply with that outcome.
  *
  * quota/reading.h interprets the integers. A script decides n calls on one key as if they arrived
- * one after the other. Calls pass until the first refusal, and no call passes after that.
+ * one after the other. Calls pass until the first refusal, and no call passes after the refusal.
  *
  * Any thread.
  */
@@ -30,8 +30,8 @@ struct quota_hold {
 };
 
 /*
- * Variants of the functions without "held", for keys that may have penalties. `holds` has an
- * element for each of several keys, or one.
+ * As quota_numbers_are_sane, quota_granted and quota_outcome, for keys that may have penalties.
+ * `holds` has one element for each key.
  */
 bool quota_holds_are_sane(const struct decision_request *ask, const int64_t *numbers,
                           const struct quota_hold *holds, uint64_t n);
@@ -44,13 +44,14 @@ void quota_outcome_held(const struct decision_request *ask, const int64_t *numbe
 /* ---- caching a denial: the next call then needs no round trip to Redis ---- */
 
 /*
- * How long a denial is cached at most. Chosen: another weir process may reset the key at any time.
+ * The longest time for which a denial is cached. Chosen: another weir process may reset the key at
+ * any time.
  */
 #define QUOTA_MEMORY_NS NS_PER_S
 
 /*
- * Sets *memory from the integers. False: there is no denial to cache, because the last call passed
- * or a smaller call would pass.
+ * Sets *memory from the integers. False: no denial can be cached, because the last call passed or a
+ * smaller call would pass.
  */
 bool quota_remember(const struct decision_request *ask, const int64_t *numbers, uint64_t n,
                     struct quota_memory *memory);

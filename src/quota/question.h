@@ -15,9 +15,9 @@
 
 /*
  * Writes the part of EVALSHA's ARGV that is equal for all keys, as RESP bulks: database, clock,
- * peek, parameters. Requests with the same script and the same bytes may share a batch. Such
- * requests with the same key, and no token, may share an entry with a count. `database` is the
- * client's, used only with is_unprefixed. `channel` is where RELEASE publishes. `out` has
+ * peek, parameters. Requests with the same script and the same bytes may share a batch. Within a
+ * batch, requests with the same key and no token may share an entry with a count. `database` is the
+ * client's database, used only with is_unprefixed. `channel` is where RELEASE publishes. `out` has
  * QUOTA_WORDS_ROOM bytes and the channel's length. *n_words: the number of bulks. Returns the
  * number of bytes.
  */
@@ -36,8 +36,8 @@ size_t question_words(const struct decision_request *ask, unsigned database, str
 unsigned question_work_us(const struct decision_request *ask);
 
 /*
- * The arguments of funnel.lua for rate i, in ns. In ARGV they stand behind the rate's step. A cost
- * above the burst must never pass, not even after a wait. For such a cost inc > room, also with
+ * The arguments of funnel.lua for rate i, in ns. In ARGV these arguments stand behind the rate's
+ * step. A cost above the burst must never pass, not even after a wait: then inc > room, also with
  * WAIT.
  */
 struct quota_gcra {
@@ -46,8 +46,8 @@ struct quota_gcra {
 struct quota_gcra question_gcra(const struct decision_request *ask, unsigned i);
 
 /*
- * The arguments of warm.lua, in ns: the debt that a call adds, the highest debt with which it still
- * passes, and the warm-up.
+ * The arguments of warm.lua, in ns: the debt that a call adds, the highest debt with which the call
+ * still passes, and the warm-up.
  */
 struct quota_warm {
     int64_t inc, most, warmup;

@@ -73,7 +73,7 @@ static void build_failure(struct decision *decision, struct slice error)
     decision->is_failed = true;
 }
 
-/* A part of the call is over. The last part ends the call. */
+/* Notes that a part of the call is over. The last part ends the call. */
 static void end_part(struct decision *whole)
 {
     if (--whole->n_open > 0)
@@ -134,8 +134,8 @@ static bool quota_can_wait(const struct decision *decision, uint64_t now_ns, int
 }
 
 /*
- * The call must not wait until its scheduled time. The call is refused, for it must not pass
- * earlier.
+ * Refuses a call that must not wait until its scheduled time. The call must not pass earlier
+ * either.
  */
 static void reply_too_late(struct decision *decision, const struct quota_outcome *outcome)
 {
@@ -177,7 +177,7 @@ static void quota_decide(struct decision *decision, const struct quota_outcome *
     if (outcome->is_limited && outcome->retry_ns >= 0 && !has_place &&
         quota_can_wait(decision, now_ns, retry_ns)) {
         decision->is_waiting = decision->has_waited = true;
-        /* what is left of WAIT after the retry */
+        /* the part of WAIT that remains after the retry */
         decision->ask.wait_ns = decision->until_ns - now_ns - (uint64_t)retry_ns;
         quota_wait_until(decision, now_ns + (uint64_t)retry_ns);
     } else {
@@ -363,7 +363,7 @@ static void decide_holding(struct decision *decision, const int64_t *numbers)
     } else if (takes_permit && !is_granted && decision->owner != NULL &&
                now_ns < decision->until_ns) {
         decision->has_waited = true;
-        /* is_called: a permit was released meanwhile */
+        /* is_called: a permit was released while the call was in a batch */
         uint64_t due_ns = now_ns + (decision->is_called ? 0 : retry_ms * NS_PER_MS);
         quota_wait_until(decision, due_ns < decision->until_ns ? due_ns : decision->until_ns);
         release_listener_listen(&decision->quota->listener, slice_str(decision->quota->channel));
@@ -383,7 +383,7 @@ static bool quota_has_changed(const struct decision_request *ask, const int64_t 
     return has;
 }
 
-/* Units were charged, or a penalty has begun: cached denials of the keys are invalid. */
+/* Invalidates cached denials of the keys: units were charged, or a penalty has begun. */
 static void note_charged(struct quota *quota, const struct decision_request *asked,
                          struct batch_entry *entry)
 {

@@ -34,8 +34,8 @@ struct quota *quota_new(struct nodes *nodes, struct alarms *alarms, struct quota
                         quota_on_done on_done);
 
 /*
- * The worker has adopted another topology. From now on the nodes of that topology decide the
- * limits.
+ * Called when the worker has adopted another topology. From now on the nodes of the new topology
+ * decide the limits.
  */
 void quota_adopt(struct quota *quota);
 
@@ -65,12 +65,12 @@ int32_t quota_slot(struct quota *quota, const struct quota_context *context, str
 void quota_start(struct decision *decision);
 
 /*
- * The client has closed: on_done does not follow. What Redis was asked to charge stays charged. A
- * permit that ACQUIRE gets is released.
+ * Cancels the call of a client that has closed: on_done does not follow. Units that Redis was asked
+ * to charge stay charged. A permit that ACQUIRE gets is released.
  */
 void quota_cancel(struct decision *decision);
 
-/* The call must not begin to wait from now on. True: the call waits already, until its alarm. */
+/* Keeps the call from beginning a wait. True: the call waits already, until its alarm. */
 bool quota_hurry(struct decision *decision);
 
 /* Returns the node that decides the call now; NULL: no node does. */

@@ -97,7 +97,7 @@ static int64_t funnel_exact(const struct quota_memory *memory)
     return longest_ns;
 }
 
-/* ---- windows: calls that passed; for each rate the usage, and when there is room ---- */
+/* ---- windows: calls that passed; for each rate the usage, and when the rate has room ---- */
 
 enum { GRANTED, USED, RETRY_US, RESET_US, PER_RATE = 3 };
 
@@ -126,7 +126,7 @@ static bool window_is_sane(const struct decision_request *ask, const int64_t *nu
     return numbers[GRANTED] >= 0 && (uint64_t)numbers[GRANTED] <= n;
 }
 
-/* The script returns the number of calls granted. */
+/* Returns the number of granted calls, as the script reports this number. */
 static uint64_t window_granted(const struct decision_request *ask, const int64_t *numbers,
                                uint64_t n)
 {
@@ -143,7 +143,7 @@ static int64_t used_after(const struct decision_request *ask, int64_t used, uint
     return after < 0 ? 0 : after > USED_MOST ? USED_MOST : (int64_t)after;
 }
 
-/* Counted refusals fill the window. The times are those after the last counted refusal. */
+/* Counted refusals fill the window. The times are as of the last counted refusal. */
 static void window_settle(const struct decision_request *ask, const int64_t *numbers,
                           uint64_t granted, uint64_t refused, struct quota_memory *memory)
 {

@@ -18,8 +18,8 @@
 #include "quota/decision_request.h"
 
 /*
- * How many integers a script returns for one call with R rates: funnels R, with a warm-up 2,
- * windows 1 + 3 * R, holders 3, and for several keys the sum.
+ * How many integers a script returns for one call with R rates. Funnels: R. Buckets with a warm-up:
+ * 2. Windows: 1 + 3 * R. Holders: 3. Several keys: the sum over the keys.
  */
 #define QUOTA_NUMBERS_MAX (QUOTA_PARTS_MAX + 3 * QUOTA_PARTS_RATES_MAX)
 
@@ -88,14 +88,14 @@ uint64_t quota_tries(const struct decision_request *ask, uint64_t n);
 unsigned quota_numbers(const struct decision_request *ask);
 
 /*
- * True if a script can have returned these integers for n such calls. If not, the answer is
- * rejected.
+ * True if a script can have returned these integers for n calls with this request. If not, the
+ * answer is rejected.
  */
 bool quota_numbers_are_sane(const struct decision_request *ask, const int64_t *numbers, uint64_t n);
 
 /*
- * Returns how many of n calls passed. PARTIAL: how many units. PEEK: 1 or 0, for all calls get the
- * same answer.
+ * Returns how many of n calls passed. PARTIAL: how many units. PEEK: 1 or 0, since all calls get
+ * the same answer.
  */
 uint64_t quota_granted(const struct decision_request *ask, const int64_t *numbers, uint64_t n);
 

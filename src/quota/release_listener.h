@@ -2,7 +2,7 @@
  * The calls of one worker that wait for a release (LIMIT ACQUIRE ... WAIT). Each release is
  * published on a channel of Redis, to which weir is subscribed as long as a call waits.
  *
- * On a cluster the subscription is at one master, for the nodes broadcast all messages to each
+ * On a cluster the subscription is at one master, since the nodes broadcast all messages to each
  * other. When the subscription is lost, weir subscribes at the next master.
  *
  * A missed message only delays a call, which also retries when the first holder's time ends. If a
@@ -31,7 +31,7 @@ struct release_listener {
     struct bytes frame; /* the frame being received, as far as it has arrived */
     bool is_subscribed;
     struct alarms *alarms;
-    /* the next try to subscribe; not set: none is needed, or one is in progress */
+    /* alarm for the next try to subscribe; not set: no try is needed, or a try is in progress */
     struct alarm again;
     void (*on_wake)(struct decision *decision); /* the call should be tried again */
 };
@@ -41,8 +41,8 @@ void release_listener_init(struct release_listener *listener, struct nodes *node
                            struct alarms *alarms, void (*on_wake)(struct decision *decision));
 
 /*
- * The worker has adopted another topology. If the subscription's node is gone, waiting calls are
- * tried again.
+ * Called when the worker has adopted another topology. If the subscription's node is gone, waiting
+ * calls are tried again.
  */
 void release_listener_adopt(struct release_listener *listener);
 
@@ -53,7 +53,7 @@ void release_listener_fini(struct release_listener *listener);
  */
 void release_listener_add(struct release_listener *listener, struct decision *decision);
 
-/* The call waits: subscribes to `channel` (copied), unless already subscribed. */
+/* Called when a call waits: subscribes to `channel` (copied), unless already subscribed. */
 void release_listener_listen(struct release_listener *listener, struct slice channel);
 
 /* Removes a call, which need not have been added. */

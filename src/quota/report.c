@@ -15,7 +15,7 @@
 
 /* ---- fields ---- */
 
-/* Returns ms, rounded up, and at most what an integer of RESP holds. */
+/* Returns ms, rounded up, at most the largest integer of RESP. */
 static int64_t report_ms_up(uint64_t ns)
 {
     uint64_t ms = ns_to_ms_up(ns);
@@ -186,7 +186,7 @@ static bool report_is_before(struct slice a, struct slice b)
 
 /*
  * Returns the next category of the command after `last`, in alphabetical order: Redis lists
- * categories in no order.
+ * categories in no particular order.
  */
 static bool next_category(const struct command_table *table, const struct command *command,
                           struct slice last, struct slice *next)

@@ -24,7 +24,7 @@
 #include "quota/named.h"
 #include "resp/build.h"
 
-/* The subject of a report. target.policy is NULL if no policy binds the subject. */
+/* The subject of a report. target.policy is NULL if no policy applies to the subject. */
 struct report_subject {
     struct slice name;
     struct charge_target target;
@@ -43,19 +43,20 @@ struct explained_call {
     const struct command *command;
     struct slice request; /* as a client would send it */
     uint32_t argc;
-    struct slice lane;       /* the result of report_lane */
-    bool is_of_cluster;      /* `slot` and has_slot are reported */
-    bool has_slot;           /* all keys have one slot */
-    uint16_t slot;           /* valid with has_slot */
-    struct slice server;     /* the server that would get the request; empty: there is only one */
+    struct slice lane;  /* the result of report_lane */
+    bool is_of_cluster; /* `slot` and has_slot are reported */
+    bool has_slot;      /* all keys have one slot */
+    uint16_t slot;      /* valid with has_slot */
+    /* the server that would get the request; empty: weir has only one server */
+    struct slice server;
     struct slice server_why; /* the reason for that server, as text */
     uint64_t now_ns;
     const char *refuser; /* the limit that refuses all new clients of that listener; NULL: none */
 };
 
 /*
- * LIMIT EXPLAIN: the decision of the gate, which is also returned, and the limits that bind the
- * command.
+ * LIMIT EXPLAIN: writes the decision of the gate, and the limits that apply to the command. Returns
+ * the decision.
  */
 enum gate report_explain(struct build *out, const struct policies *policies,
                          const struct command_table *table, const struct report_subject *subject,
@@ -138,7 +139,7 @@ void report_help(struct build *out);
 
 /* ---- fields of maps ---- */
 
-/* Writes one field: its name, and a text (NULL: nil) or a number. */
+/* These functions write one field: its name, and a text (NULL: nil) or a number. */
 void report_field(struct build *out, const char *name, struct slice value);
 void report_text(struct build *out, const char *name, const char *text);
 void report_number(struct build *out, const char *name, uint64_t value);

@@ -180,9 +180,9 @@ static void list_variant(struct build *out, const struct variant *one, const str
 }
 
 /*
- * Writes the limits that an operator has set for single subjects. What such limits admit and refuse
- * is counted with the subject's policy. Which of the limits refuse is therefore looked up among the
- * most refused subjects. Returns how many limits were written.
+ * Writes the limits that an operator has set for single subjects. These limits have no counters of
+ * their own: the policy's counters include them. The table of the most refused subjects therefore
+ * shows which of these limits refuse. Returns the number of limits written.
  */
 static size_t list_variants(struct build *out, const struct report_list *list, uint64_t now_ns)
 {
@@ -214,7 +214,7 @@ void report_list(struct build *out, const struct report_list *list, uint64_t now
 {
     const struct policies *policies = list->policies;
     size_t n = 0;
-    /* rows are counted while written, for the refusing limits may change meanwhile */
+    /* rows are counted while they are written, since the refusing limits may change */
     struct build rows;
     struct refused_lately *lately = look_for_refused(&list->filter, now_ns);
     build_init(&rows, out->is_resp3);
@@ -273,7 +273,7 @@ static const struct limit *limit_by_id(const struct policies *policies, uint32_t
     return NULL;
 }
 
-/* Returns the limit that refuses a subject most; NULL: none, or a limit that exists no more. */
+/* Returns the limit that refuses a subject most; NULL: none, or a limit that no longer exists. */
 static const char *refuser(const struct report_top *asked, uint32_t id)
 {
     if (id != TOP_NO_LIMIT && id == asked->block_id)

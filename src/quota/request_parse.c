@@ -468,7 +468,7 @@ static bool request_parse_cut(struct slice request, struct pieces *pieces)
            pieces->head.len <= REQUEST_MEMO_HEAD;
 }
 
-/* Returns the index of a tail: a hash, for tails differ mostly in their digits. */
+/* Returns the index of a tail: a hash, since tails differ mostly in their digits. */
 static unsigned request_parse_slot_of(struct slice tail)
 {
     uint32_t sum = (uint32_t)tail.len;

@@ -16,8 +16,8 @@
 /*
  * Parses a whole multibulk request. `name` is the command's name in own.def ("limit|funnel"). The
  * requests about several keys go into `parts`, which has room for QUOTA_PARTS_MAX, and ask->parts
- * points there. False: `why` is the text of the error reply without its '-', "ERR ...". `why` may
- * contain bytes of the request (build_error escapes them).
+ * points to `parts`. False: `why` is the text of the error reply without its '-', "ERR ...". `why`
+ * may contain bytes of the request (build_error escapes them).
  */
 __attribute__((warn_unused_result)) bool decision_request_parse(struct decision_request *ask,
                                                                 struct decision_request *parts,

@@ -12,7 +12,8 @@
 #define HOPS_MAX 5
 
 enum wait_for {
-    WAIT_FOR_MASTER,  /* until failover-wait ends; a promotion takes longer than the intervals */
+    /* until failover-wait ends; a promotion takes longer than the retry intervals */
+    WAIT_FOR_MASTER,
     WAIT_FOR_CLUSTER, /* until failover-wait ends */
     WAIT_FOR_KEYS,    /* until redirect-timeout ends */
 };
@@ -48,7 +49,7 @@ static struct script_node *routes_find(const struct routes *routes, const struct
     return NULL;
 }
 
-/* Returns the member of this row, made if need be. NULL: out of memory. */
+/* Finds or makes the member of this row. NULL: out of memory. */
 static struct script_node *member_of(struct routes *routes, struct nodes_row *row)
 {
     struct lanes *lanes = &row->lanes;
@@ -209,7 +210,7 @@ static void hold_until_again(struct routes *routes, struct batch *batch)
 
 /*
  * Stores the error as the reason of the wait. False: the wait since the first refusal has ended, or
- * memory is short. The batch has failed then.
+ * memory is short. In both cases the batch has failed.
  */
 static bool routes_may_wait(struct routes *routes, struct batch *batch, struct slice error,
                             bool is_away)

@@ -25,7 +25,7 @@
  *
  * A sixth MOVED or ASK, or a MOVED or ASK for another slot, fails the batch: `-UPSTREAM moved`. A
  * batch that a cluster has not decided in time counts as unanswered: limit-when-down. Each call is
- * decided at most once, for only batches that Redis says it has not run are retried.
+ * decided at most once: weir retries only batches that Redis reports as not run.
  *
  * Owner: the exchange. Thread: the worker's.
  */
@@ -60,7 +60,8 @@ struct routes {
     struct slot_use *uses;         /* by slot; heap; without a cluster one element */
     uint16_t n_numbers;            /* number of members made */
     bool is_cluster;
-    struct list held;   /* batches that wait for a retry, or behind such a batch; by batch.order */
+    /* batches that wait for a retry, or behind a batch that does; by batch.order */
+    struct list held;
     struct alarm again; /* due with the earliest retry in `held` */
     struct alarms *alarms;
     const struct script_node_ops *ops; /* callbacks of the members */
@@ -122,8 +123,8 @@ void routes_take_out(struct batch *batch);
 bool routes_must_wait(struct routes *routes, const struct batch *batch);
 
 /*
- * Notes that a batch has been sent; that a sent batch has been answered or lost; that an unsent
- * batch will not be sent.
+ * routes_note_sent notes that a batch has been sent. routes_note_over notes that a sent batch has
+ * been answered or lost. routes_note_unsent notes that an unsent batch will not be sent.
  */
 void routes_note_sent(struct routes *routes, const struct batch *batch);
 void routes_note_over(struct routes *routes, const struct batch *batch);
@@ -135,7 +136,7 @@ void routes_starve(struct routes *routes, struct batch *batch);
 /* Takes a batch, which is in no list, with Redis' error reply: fails or retries it. */
 void routes_take_error(struct routes *routes, struct batch *batch, struct slice error);
 
-/* Takes a batch, which is in no list, without a connection to its node. `error` says why. */
+/* Takes a batch that is in no list and has no connection to its node. `error` says why. */
 void routes_take_lack(struct routes *routes, struct batch *batch, struct slice error, bool is_away);
 
 /*
@@ -145,8 +146,8 @@ void routes_take_lack(struct routes *routes, struct batch *batch, struct slice e
 bool routes_put_behind(struct routes *routes, struct batch *batch, const struct batch *before);
 
 /*
- * The worker has adopted another topology. Unanswered batches go to the nodes that serve their
- * slots now, unless they are in flight.
+ * Called when the worker has adopted another topology. Unanswered batches go to the nodes that
+ * serve their slots now, unless they are in flight.
  */
 void routes_adopt(struct routes *routes);
 

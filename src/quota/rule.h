@@ -22,7 +22,7 @@
  * Chosen.
  */
 #define QUOTA_LOG_MAX 10000
-/* units that one call can give back; chosen, for each unit may be an entry */
+/* units that one call can give back; chosen, since each unit may be an entry */
 #define QUOTA_CREDIT_MAX 1000
 
 struct quota_rate {

@@ -54,8 +54,8 @@ static void keep_refusal(struct script_node *node, struct slice reply)
 }
 
 /*
- * Redis lets weir run scripts, but denies SCRIPT LOAD or EVALSHA. From now on each call carries its
- * script.
+ * Called when Redis lets weir run scripts, but denies SCRIPT LOAD or EVALSHA. From now on each call
+ * carries its script.
  */
 static void send_whole(struct script_node *node, enum lack lack)
 {
@@ -395,9 +395,9 @@ static void on_probe(struct alarm *alarm)
 }
 
 /*
- * A batch is late. If the batch was sent (is_owing), its connection is closed, and
- * script_node_on_lost follows at once. A connection that is still being opened, or loads scripts,
- * stays open. The first answer on such a connection closes the circuit.
+ * Opens the circuit, because a batch is late. If the batch was sent (is_owing), its connection is
+ * closed, and script_node_on_lost follows at once. A connection that is still being opened, or
+ * loads scripts, stays open. The first answer on this connection closes the circuit.
  */
 static void open_circuit(struct script_node *node, bool is_owing)
 {

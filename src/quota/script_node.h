@@ -9,7 +9,7 @@
  * long, all batches of the node fail. Later batches fail at once until the node has answered a new
  * connection (struct circuit). An alarm opens that connection.
  *
- * A node that the topology has no more is leaving: it gets no new batch, and its sent batches are
+ * A node that the topology no longer has is leaving: it gets no new batch, and its sent batches are
  * still answered. Owner: the exchange. Thread: the worker's.
  */
 #ifndef WEIR_QUOTA_SCRIPT_NODE_H
@@ -48,19 +48,19 @@ static inline uint64_t circuit_due_ns(uint64_t asked_ns, uint64_t timeout_ns)
     return timeout_ns > 0 ? asked_ns + timeout_ns : UINT64_MAX;
 }
 
-/* A connection was refused, or could not be made. */
+/* Notes that a connection was refused, or could not be made. */
 static inline void circuit_fail(struct circuit *circuit, uint64_t now_ns)
 {
     circuit->failed_ns = now_ns;
 }
 
-/* A call has timed out. */
+/* Notes that a call has timed out. */
 static inline void circuit_open(struct circuit *circuit)
 {
     circuit->is_open = true;
 }
 
-/* The node has answered. */
+/* Notes that the node has answered. */
 static inline void circuit_close(struct circuit *circuit)
 {
     *circuit = (struct circuit){0};
@@ -106,8 +106,8 @@ struct script_node {
     uint16_t number;  /* index among the worker's nodes */
     bool is_leaving;  /* the topology no longer has this node */
     /*
-     * Redis said that it is no master: end of the time in which a new master may appear; 0: Redis
-     * has not said so
+     * end of the time in which a new master may appear, after Redis said that it is no master; 0:
+     * Redis has not said this
      */
     uint64_t moves_until_ns;
     /* set while a batch waits, if there is an upstream-timeout: the oldest batch may be late */
@@ -126,9 +126,8 @@ struct script_node {
     bool is_let_in;     /* Redis has loaded the first script, or denies weir SCRIPT LOAD */
     bool is_unloaded;   /* Redis has refused to load another script */
     /*
-     * True if the connection is missing because the node is unreachable, or the circuit is open. A
-     * node that refuses weir, or does not decide, leaves is_away false: such a node is no reason to
-     * let calls pass.
+     * True if the connection is missing because the node is unreachable, or the circuit is open.
+     * False if the node refuses weir or does not decide: calls do not pass for that reason.
      */
     bool is_away;
 };
@@ -169,7 +168,7 @@ enum script_conn_state {
 /* Returns the state of the connection. Opens the connection if need be. */
 enum script_conn_state script_node_find(struct script_node *node);
 
-/* Returns an error reply that says why there is no connection. */
+/* Returns an error reply that says why the node has no connection. */
 struct slice script_node_why_none(const struct script_node *node);
 
 /*
@@ -177,7 +176,7 @@ struct slice script_node_why_none(const struct script_node *node);
  */
 bool script_node_takes_back(struct script_node *node, struct slice error);
 
-/* Redis has answered a batch without an error: weir has the rights for that batch. */
+/* Notes that Redis has answered a batch without an error: weir has the rights for that batch. */
 void script_node_note_answered(const struct script_node *node, const struct batch *batch);
 
 static inline struct node *script_node_of(const struct script_node *node)

@@ -1,7 +1,7 @@
 /*
  * Reads the arguments of a request.
  *
- * argv_next and argv_split do not trust the input: no function reads beyond its slice, whatever the
+ * The input is untrusted: argv_next and argv_split never read beyond their slice, whatever the
  * slice contains.
  */
 #include "resp/argv.h"
@@ -39,7 +39,7 @@ void argv_walk_init(struct argv_walk *walk, struct slice request)
         walk->left = (uint32_t)count;
 }
 
-/* Anything but a complete bulk ends the walk. */
+/* Returns false at the first bytes that are no complete bulk. */
 bool argv_next(struct argv_walk *walk, struct slice *arg)
 {
     uint64_t len;
@@ -56,13 +56,13 @@ bool argv_next(struct argv_walk *walk, struct slice *arg)
     return true;
 }
 
-/* Like isspace in the C locale. */
+/* True for the bytes for which isspace is true in the C locale. */
 static bool argv_is_blank(char byte)
 {
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
-/* Redis skips \v and \f between words, but does not end a word at them. */
+/* Redis skips \v and \f between words, but \v or \f does not end a word. */
 static bool ends_word(char byte)
 {
     return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
@@ -124,7 +124,7 @@ static char argv_next_byte(struct slice *line)
 }
 
 /*
- * Takes the rest of a quoted piece, to *out. A closing quote always ends its word. False if the
+ * Takes the rest of a quoted piece, to *out. The closing quote always ends the word. False if the
  * closing quote is missing, or not followed by a blank.
  */
 static bool quoted(struct slice *line, char quote, char **out)
@@ -138,8 +138,8 @@ static bool quoted(struct slice *line, char quote, char **out)
 }
 
 /*
- * Takes the word at the start of `line`, to `out`. The word never grows. False if quotes are
- * unbalanced.
+ * Takes the word at the start of `line`, to `out`. The unescaped word is never longer than its text
+ * in `line`. False if quotes are unbalanced.
  */
 static bool argv_word(struct slice *line, char *out, size_t *len)
 {
@@ -169,7 +169,7 @@ static bool argv_has_word(struct slice *line)
  * on the word's length. The word then moves down to the end of its header. After the last word all
  * words move down to the array's header.
  *
- * Why the room suffices for a line of L bytes: a word that took m line bytes (with its blank or
+ * Why the room suffices for a line of L bytes: a word of m bytes in the line (with its blank or
  * quotes) becomes at most 7 * m bytes. The worst case is "$1\r\na\r\n" for one byte. The gap for a
  * header is h <= 3 + digits of L. At any time the output holds h for the first header, the words
  * that took m1 bytes, and h for the next header. At most L - m1 bytes of the next word follow: 7L +

@@ -12,8 +12,8 @@
 
 /*
  * An iterator over the arguments of a complete multibulk request. argv_next returns false after the
- * last argument. If the bytes are no complete request, the walk yields only the complete bulks at
- * the beginning. A caller that needs all announced arguments runs request_scan first, or counts the
+ * last argument. If the request is incomplete, argv_next returns only the complete bulks at the
+ * beginning. A caller that needs all announced arguments runs request_scan first, or counts the
  * arguments.
  */
 struct argv_walk {
@@ -29,7 +29,8 @@ __attribute__((warn_unused_result)) bool argv_next(struct argv_walk *walk, struc
  * Rewrites an inline request (a line, with or without its line end) as multibulk to `out`. The
  * rules are those of Redis' sdssplitargs:
  * - Blanks separate words.
- * - "double quotes" know \xHH \n \r \t \b \a and \anything; 'single quotes' know \'.
+ * - "double quotes" may contain the escapes \xHH \n \r \t \b \a and \ before any other byte;
+ *   'single quotes' may contain \'.
  * - A closing quote must be followed by a blank or the end.
  *
  * `out` needs room for ARGV_INLINE_ROOM(line.len) bytes. *out_len is 0 for a line without words.

@@ -90,8 +90,7 @@ void build_bulk_str(struct build *build, const char *text)
 }
 
 /*
- * vsnprintf writes in place, and needs one more byte for its NUL. The line end then overwrites the
- * NUL.
+ * vsnprintf writes in place, and needs one more byte for its NUL. The line end overwrites the NUL.
  */
 __attribute__((format(printf, 3, 0))) static void bulk_of(struct build *build, size_t len,
                                                           const char *format, va_list args)

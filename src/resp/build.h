@@ -2,8 +2,9 @@
  * A reply builder for RESP2 or RESP3, for weir's own replies (LIMIT ...). Replies of Redis are
  * passed on unchanged.
  *
- * One thread. The caller owns the struct; build_fini frees its buffer. No call fails: out of memory
- * sets is_broken, and later calls do nothing. Only the user of the reply checks is_broken.
+ * One thread. The caller owns the struct; build_fini frees its buffer. No call fails: if memory is
+ * out, the call sets is_broken, and later calls do nothing. Callers need to check is_broken only
+ * before they send the reply.
  */
 #ifndef WEIR_RESP_BUILD_H
 #define WEIR_RESP_BUILD_H
@@ -44,8 +45,8 @@ void build_nil(struct build *build);
 void build_raw(struct build *build, struct slice bytes);
 
 /*
- * Append "+text" and "-text". CR and LF in `text` become spaces. The text of an error begins with
- * its code: "ERR ...".
+ * Append "+text" (build_status) or "-text" (build_error). CR and LF in `text` become spaces. The
+ * text of an error begins with its code: "ERR ...".
  */
 void build_status(struct build *build, struct slice text);
 void build_error(struct build *build, struct slice text);

@@ -1,9 +1,10 @@
 /*
- * Shared by request_scan and reply_scan: consumes the digits of a header and the data of a bulk.
+ * The input of request_scan and reply_scan: functions that consume the digits of a header, and the
+ * data of a bulk.
  *
- * Digits are summed without checks, even past overflow. After the last digit one check of count and
- * sum decides whether the digits form a number. The result equals that of num_parse on the whole
- * text.
+ * digits_take checks nothing, not even overflow. After the last digit digits_are_number decides, by
+ * the count and the sum of the digits, whether the digits form a number. The result equals that of
+ * num_parse on the whole text.
  */
 #ifndef WEIR_RESP_CURSOR_H
 #define WEIR_RESP_CURSOR_H

@@ -1,6 +1,5 @@
 /*
- * Takes apart a whole reply in memory: its header, then its elements, one after another. Nothing is
- * copied. Any thread.
+ * Splits a whole reply in memory into its header and its elements. Nothing is copied. Any thread.
  */
 #ifndef WEIR_RESP_ELEMENT_H
 #define WEIR_RESP_ELEMENT_H
@@ -18,7 +17,7 @@ struct element_head {
     struct slice rest; /* bytes after the header's line */
 };
 
-/* False if the reply does not begin with a type and a number. */
+/* Reads the header. False if the reply does not begin with a type and a number. */
 static inline bool element_head(struct slice reply, struct element_head *head)
 {
     const char *end = reply.len > 1 ? memchr(reply.at, '\r', reply.len) : NULL;

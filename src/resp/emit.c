@@ -1,11 +1,11 @@
-/* No function writes beyond the bytes that its result counts. */
+/* Each function writes exactly as many bytes as it returns. */
 #include "resp/emit.h"
 
 #include <string.h>
 
 #include "base/num.h"
 
-/* The two digits of each number below 100: one division yields two digits. */
+/* The two digits of each number below 100, so that one division yields two digits. */
 static const char pairs[] =
     "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
     "40414243444546474849505152535455565758596061626364656667686970717273747576777879"

@@ -16,7 +16,7 @@
 size_t emit_header(char *out, char type, int64_t n);
 
 /*
- * Write a bulk string; emit_bulk_number writes the digits of n as its content. `out` has
+ * Write a bulk string: emit_bulk with these bytes, emit_bulk_number with the digits of n. `out` has
  * EMIT_HEADER_MAX bytes plus the content's length plus 2.
  */
 size_t emit_bulk(char *out, struct slice bytes);

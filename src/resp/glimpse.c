@@ -31,8 +31,8 @@ bool glimpse_starts(const struct glimpse *glimpse, struct slice text)
 }
 
 /*
- * Returns the line that starts at `from`, without its CRLF. .at is NULL if the line ends beyond the
- * `n` bytes.
+ * Returns the line that starts at `from`, without its CRLF. The result's `at` is NULL if the line
+ * ends beyond the `n` bytes.
  */
 static struct slice glimpse_line_at(const char *at, size_t n, size_t from)
 {

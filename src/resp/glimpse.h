@@ -1,7 +1,7 @@
 /*
  * The first and the last bytes of a frame that arrives in pieces and is not buffered. The first
  * bytes tell an error from success, and a pub/sub message from a confirmation. The last bytes hold
- * the number of subscriptions left.
+ * the number of remaining subscriptions.
  */
 #ifndef WEIR_RESP_GLIMPSE_H
 #define WEIR_RESP_GLIMPSE_H

@@ -1,7 +1,4 @@
-/*
- * The type and the number of a reply are read from its header. The scanner finds the ends of
- * elements.
- */
+/* element_head reads the type and the number of a reply; reply_scan finds the ends of elements. */
 #include "resp/join.h"
 
 #include <stdlib.h>
@@ -278,7 +275,7 @@ static bool join_by(struct build *out, enum join join, const struct slice *repli
     return join_one(out, replies[0]);
 }
 
-/* If the replies do not fit together, replaces the output since `begin` by JOIN_ODD. */
+/* If `is_joined` is false, replaces the output since `begin` by JOIN_ODD. */
 static void end_join(struct build *out, size_t begin, bool is_joined)
 {
     if (is_joined)
@@ -302,7 +299,7 @@ void join_replies(struct build *out, enum join join, const struct slice *replies
 
 /* ---- values ---- */
 
-/* The rest of one part's array: elements that have not been taken. */
+/* The elements of one part's array that have not been taken. */
 struct values_left {
     struct slice rest;
     struct slice element; /* the last taken element */

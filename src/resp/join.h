@@ -3,8 +3,8 @@
  *
  * Replies are whole frames of Redis, in RESP2 or RESP3, all in the protocol of one connection. The
  * result has the same protocol. The first error among the replies is the result, except for
- * JOIN_ANY and JOIN_KILL. No value of a part is ever replaced by nil. Works on bytes; only `out`
- * and join_values allocate. Any thread.
+ * JOIN_ANY and JOIN_KILL. No value of a part is ever replaced by nil. The functions read bytes in
+ * place; only `out` and join_values allocate. Any thread.
  */
 #ifndef WEIR_RESP_JOIN_H
 #define WEIR_RESP_JOIN_H
@@ -26,24 +26,24 @@ enum join {
     JOIN_LEAST,      /* integers: the least */
     JOIN_LEAST_EACH, /* arrays of integers, of equal length: the least at each position */
     JOIN_AND,        /* arrays of integers: 1 at positions where no array has 0 */
-    JOIN_PAIRS,      /* arrays of equal names and integers: the sum for each name */
+    JOIN_PAIRS,      /* arrays of names and integers, with equal names: the sum for each name */
     JOIN_LIST,       /* arrays, sets or maps: concatenated */
     JOIN_TEXT,       /* bulk or verbatim strings: concatenated */
     JOIN_PICK,       /* a reply that is not nil; nil if all are nil */
-    JOIN_KILL,       /* integers: their sum, or the first error; else like JOIN_ANY */
+    JOIN_KILL,       /* if all replies are integers, the sum or the first error; else as JOIN_ANY */
 };
 
-/* The reply if a part's reply does not have the form of its command. */
+/* The result if a part's reply does not have the form that its command requires. */
 #define JOIN_ODD SLICE("-UPSTREAM replies of several nodes are inconsistent\r\n")
 
-/* Joins `n` > 0 whole replies. `pick`: any number; JOIN_PICK looks at part pick % n first. */
+/* Joins `n` > 0 whole replies. `pick` is any number: JOIN_PICK tries reply pick % n first. */
 void join_replies(struct build *out, enum join join, const struct slice *replies, size_t n,
                   size_t pick);
 
 /* Describes an array: element i is the element where[i].index of replies[where[i].part]. */
 struct join_where {
     uint32_t part;
-    uint32_t index; /* for one part the indexes never decrease in the order of `where` */
+    uint32_t index; /* among the elements of one part, indexes never decrease along `where` */
 };
 
 /* Joins elements of `n` replies to an array of `n_values`. Out of memory sets out->is_broken. */

@@ -1,7 +1,7 @@
 /*
  * Fast path of the scanners: takes whole, short, ordinary pieces of RESP in memory in one step.
  *
- * These functions report no errors, and return NULL for incomplete, unusual or wrong input. The
+ * The functions report no errors, and return NULL for incomplete, unusual or wrong input. The
  * scanner, which has changed nothing yet, then reads the input step by step. Invariant: these
  * functions take only what the scanner's steps would take.
  */
@@ -19,8 +19,8 @@
 #define CRLF_LEN 2
 #define PLAIN_DIGITS 3
 /*
- * Length of "$999\r\n". No whole bulk is shorter than "$0\r\n\r\n": one check of this length covers
- * every header.
+ * Length of "$999\r\n". The shortest whole bulk, "$0\r\n\r\n", has the same length, so one check of
+ * this length covers every header.
  */
 #define PLAIN_LINE_MAX (1 + PLAIN_DIGITS + CRLF_LEN)
 
@@ -122,7 +122,10 @@ static inline uint64_t plain_word(const char *at)
     return word;
 }
 
-/* `n` is at least PLAIN_HEAD_MIN. Compares words of 8 bytes; the last two words may overlap. */
+/*
+ * True if n >= PLAIN_HEAD_MIN bytes are equal. Compares words of 8 bytes; the last two words may
+ * overlap.
+ */
 static inline bool plain_is_same(const char *a, const char *b, size_t n)
 {
     const size_t last = n - sizeof(uint64_t);
@@ -134,8 +137,8 @@ static inline bool plain_is_same(const char *a, const char *b, size_t n)
 
 /*
  * Like plain_request, for a request that begins like the request at `model`. The model has `argc`
- * arguments, and `head` bytes before the second argument. Returns NULL also if the beginning
- * differs.
+ * arguments, and `head` bytes before the second argument. Returns NULL also if the request begins
+ * differently.
  */
 static inline const char *plain_request_like(const char *at, const char *end,
                                              const struct request_limits *limits, const char *model,

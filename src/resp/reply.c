@@ -1,9 +1,9 @@
 /*
  * Finds the end of a reply.
  *
- * A state machine: each step below returns whether the scan may continue. If not, scan->phase holds
- * where to continue when more bytes have arrived, or that the stream is broken. Pieces that
- * resp/plain.h takes skip these steps.
+ * A state machine: each step below returns whether the scan may continue. If a step returns false,
+ * scan->phase holds where to continue when more bytes have arrived, or PHASE_LOST for a broken
+ * stream. Replies that resp/plain.h takes skip all steps.
  *
  * Between frames scan->open is 0. Inside a frame scan->open counts unfinished elements, including
  * the element being read.
@@ -25,7 +25,7 @@ enum phase {
     PHASE_LOST
 };
 
-/* What follows the type byte. */
+/* The form of the bytes after the type byte. */
 enum shape {
     SHAPE_UNKNOWN,
     SHAPE_TEXT,      /* any bytes up to the CR */
@@ -38,7 +38,8 @@ enum shape {
 struct type {
     uint8_t shape;
     int8_t least; /* least valid number of a bulk or an aggregate; -1 is null */
-    uint8_t each; /* elements for each announced element: a map announces pairs */
+    /* elements for each announced element; 2 for maps and attributes, which announce pairs */
+    uint8_t each;
 };
 
 static const struct type types[256] = {
@@ -51,7 +52,7 @@ static const struct type types[256] = {
     ['('] = {.shape = SHAPE_TEXT},
     [':'] = {.shape = SHAPE_INTEGER},
     ['$'] = {.shape = SHAPE_BULK, .least = -1},
-    ['!'] = {.shape = SHAPE_BULK, .least = 1}, /* an error line is never empty */
+    ['!'] = {.shape = SHAPE_BULK, .least = 1}, /* the text of an error is never empty */
     ['='] = {.shape = SHAPE_BULK, .least = 4}, /* "txt:" */
     ['*'] = {.shape = SHAPE_AGGREGATE, .least = -1, .each = 1},
     ['~'] = {.shape = SHAPE_AGGREGATE, .least = 0, .each = 1},
@@ -82,7 +83,7 @@ static inline bool reply_line_end_byte(struct reply_scan *scan, struct cursor *c
     return *c->at++ == wanted || reply_wait_in(scan, PHASE_LOST);
 }
 
-/* Most lines are "OK": a call of memchr pays off only for longer lines. */
+/* Most lines are "OK". A call of memchr is faster only for longer lines. */
 static inline const char *find_cr(const char *at, const char *end)
 {
     const char *near = end - at > 16 ? at + 16 : end;
@@ -182,9 +183,9 @@ static inline bool leaf(struct reply_scan *scan)
 }
 
 /*
- * Called when an aggregate's header has ended. An attribute is additional to the element it
- * describes. A push may stand between any two elements. Only a push that is the frame itself counts
- * as an element.
+ * Called when an aggregate's header has ended. An attribute counts as no element, but precedes the
+ * element that it describes. A push may stand between any two elements, and counts as an element
+ * only if the push is the frame itself.
  */
 static bool aggregate(struct reply_scan *scan)
 {

@@ -1,9 +1,9 @@
 /*
  * Finds the end of a request, and the positions of its first arguments.
  *
- * A state machine: each step below returns whether the scan may continue. If not, scan->phase holds
- * where to continue when more bytes have arrived, or scan->error holds the error. A request that
- * resp/plain.h takes skips these steps.
+ * A state machine: each step below returns whether the scan may continue. If a step returns false,
+ * scan->phase holds where to continue when more bytes have arrived, or scan->error holds the error.
+ * A request that resp/plain.h takes skips all steps.
  */
 #include "resp/scan.h"
 
@@ -53,8 +53,8 @@ static inline bool request_line_end_byte(struct request_scan *scan, struct curso
 }
 
 /*
- * Takes a line of words. NUL and length are checked byte by byte: the error does not depend on how
- * the input is split.
+ * Takes a line of words. NUL and length are checked byte by byte, so that the error does not depend
+ * on how the input is split.
  */
 static bool inline_line(struct request_scan *scan, struct cursor *c)
 {
@@ -74,8 +74,8 @@ static bool inline_line(struct request_scan *scan, struct cursor *c)
 }
 
 /*
- * Called after the type byte. `negative` and `not_number` are false here, because a header that
- * sets one of the two ends the scan.
+ * Called after the type byte. `negative` and `not_number` are false, because no further header
+ * follows a header that sets one of the two.
  */
 static inline void header_start(struct request_scan *scan)
 {
@@ -84,8 +84,8 @@ static inline void header_start(struct request_scan *scan)
 }
 
 /*
- * Takes a byte of a header line that is neither a digit nor the CR. Redis checks a number only at
- * the CR of the line.
+ * Takes a byte of a header line that is neither a digit nor the CR. The byte is no error yet,
+ * because Redis checks the number only at the CR.
  */
 static bool header_odd_byte(struct request_scan *scan, char byte, enum err too_big)
 {
@@ -222,7 +222,7 @@ static bool argument(struct request_scan *scan, struct cursor *c,
     }
 }
 
-/* The first byte alone decides the kind of the request. */
+/* The first byte alone decides whether a request is inline or multibulk. */
 static enum phase request_start(struct request_scan *scan, struct cursor *c)
 {
     *scan = (struct request_scan){.is_inline = *c->at != '*'};

@@ -33,7 +33,7 @@ struct request_limits {
     uint32_t bulk; /* most bytes; more: ERR_PROTO_UNAUTH_BULK (only if below SCAN_BULK_MAX) */
 };
 
-/* Redis' limits before a client has authenticated, and after. */
+/* Redis' limits before and after a client has authenticated. */
 extern const struct request_limits request_limits_before_auth;
 extern const struct request_limits request_limits_normal;
 
@@ -64,14 +64,14 @@ struct request_scan {
  * argc, is_inline, at (the frame's length) and args describe the frame until the next call. An
  * empty request (a blank line, "*0", "*-1") is a frame with argc 0, and has no reply.
  *
- * The scan buffers nothing. A caller can recognise a long argument early: after SCAN_MORE by `at`
- * and `bulk_left`, and by args[i], which is set when argument i's header is complete.
+ * The scan buffers nothing. A caller can recognise a long argument early: after SCAN_MORE, `at` and
+ * `bulk_left` show the argument's size. args[i] is set when the header of argument i is complete.
  */
 __attribute__((warn_unused_result)) enum scan_result request_scan(
     struct request_scan *scan, const struct request_limits *limits, const char *data, size_t n,
     size_t *used);
 
-/* Skips the next n <= bulk_left bytes of the request, which are content, without reading. */
+/* Skips the next n <= bulk_left bytes of the argument without reading the bytes. */
 static inline void request_scan_skip(struct request_scan *scan, size_t n)
 {
     scan->bulk_left -= n;
@@ -111,7 +111,10 @@ static inline bool scan_is_error(char kind)
     return kind == '-' || kind == '!';
 }
 
-/* Like request_scan. SCAN_BAD has no reason: the connection is not usable any more. */
+/*
+ * Scans a reply as request_scan scans a request. SCAN_BAD has no reason: the caller must close the
+ * connection.
+ */
 __attribute__((warn_unused_result)) enum scan_result reply_scan(struct reply_scan *scan,
                                                                 const char *data, size_t n,
                                                                 size_t *used);

@@ -8,13 +8,13 @@
 #include "base/log.h"
 
 /*
- * How long idle clients may stay, and then clients that were told to close. Chosen: long enough for
- * a command on its way, short enough for an operator that waits for weir to stop.
+ * The longest tick of a drain (front/client/drain.h). Chosen: long enough for a command on its way,
+ * short enough for an operator that waits for weir to stop.
  */
 #define TICK_MS 1000
 #define TICKS_IN_TIMEOUT 10
 
-/* How often the log names the clients that are left. */
+/* The longest interval at which the log names the clients that are left. */
 #define TELL_MS 5000
 #define TELLS_IN_TIMEOUT 6
 #define HOLDERS_ROOM (DRAIN_NAMED * (DRAIN_LINE + 2) + 32)
@@ -71,7 +71,7 @@ static void drain_on_deadline(uv_timer_t *timer)
     drain->on_over(drain->arg);
 }
 
-/* Returns one of `parts` equal parts of the time-out in ms, but at most `most_ms`. */
+/* Returns the time-out divided by `parts`, in ms; at most `most_ms`. */
 static uint64_t part_ms(uint64_t timeout_ns, uint64_t parts, uint64_t most_ms)
 {
     uint64_t own_ms = timeout_ns / NS_PER_MS / parts + 1;

@@ -31,12 +31,12 @@ struct drain {
     uint64_t began_ns;
     bool is_on;
     bool has_successor;
-    char who[24]; /* "process 4711: " if a successor writes the same log */
+    char who[24]; /* begins log lines: "process 4711: " with a successor; else "" */
 };
 
 /*
- * Begins the drain. on_over follows, maybe before this returns. With has_successor (a process that
- * has the listening sockets too) connections that wait to be accepted are left to the successor.
+ * Begins the drain. on_over follows, maybe before drain_begin returns. has_successor: another
+ * process has the listening sockets too, and accepts the connections that wait.
  */
 void drain_begin(struct drain *drain, struct loop *loop, bool has_successor);
 

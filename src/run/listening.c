@@ -38,7 +38,7 @@ struct listening {
     struct bound_address *all_bound;
     size_t n_places;
     unsigned workers;
-    struct watched *watched; /* by worker */
+    struct watched *watched; /* one for each worker */
 };
 
 static void say_cannot_listen(const char *where, const struct listen_address *listen_address,
@@ -80,7 +80,7 @@ static void listening_watch(struct listening *l, unsigned worker, int fd,
     watched->openings[watched->n++] = (struct opening){fd, &bound->listen_address};
 }
 
-/* Every inherited socket must have a worker that accepts: connections may be waiting in it. */
+/* Assigns each inherited socket to a worker: connections may be waiting in the socket. */
 static void take_inherited(struct listening *l, struct bound_address *bound, struct endpoint *at,
                            struct inherited *inherited)
 {
@@ -89,7 +89,7 @@ static void take_inherited(struct listening *l, struct bound_address *bound, str
     while ((fd = inherit_take(inherited, at, &is_systemds)) >= 0) {
         listening_watch(l, (unsigned)(bound->n_sockets % l->workers), fd, bound);
         add_socket(bound, fd, is_systemds);
-        /* the file belongs to the predecessor, which may go on, or to systemd */
+        /* the file belongs to systemd, or to the predecessor, which may go on serving */
         bound->path = NULL;
     }
 }

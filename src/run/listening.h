@@ -21,8 +21,8 @@ struct opening {
 struct listening;
 
 /*
- * Opens all listening sockets of the configuration and the operators' socket, using inherited
- * sockets. NULL: an error, which is logged.
+ * Opens all listening sockets of the configuration and the operators' socket. An address with
+ * inherited sockets uses these sockets. NULL: an error, which is logged.
  */
 struct listening *listening_open(const struct config *config, struct inherited *inherited);
 
@@ -31,8 +31,8 @@ struct heirloom listening_socket(const struct listening *listening, size_t i);
 
 /*
  * Takes over the files of unix sockets from a predecessor, when this process is about to serve.
- * Sets the configured rights. From now on this process removes the files when it closes the
- * sockets. False: an error, which is logged.
+ * Sets the configured rights of the files. From now on this process removes the files when it
+ * closes the sockets. False: an error, which is logged.
  */
 __attribute__((warn_unused_result)) bool listening_take_over(struct listening *listening);
 
@@ -43,9 +43,9 @@ __attribute__((warn_unused_result)) bool listening_take_over(struct listening *l
 void listening_hand_over(struct listening *listening);
 
 /*
- * Refuses new connections, except from operators and on TCP sockets of systemd, which stay open for
- * the next start. Connections that wait to be accepted stay. To be called only if no successor has
- * the sockets.
+ * Refuses new connections, except from operators. TCP sockets that systemd made also stay open, for
+ * the next start of weir. Connections that wait to be accepted stay. To be called only if no
+ * successor has the sockets.
  */
 void listening_refuse(struct listening *listening);
 
@@ -55,14 +55,16 @@ void listening_refuse(struct listening *listening);
  */
 void listening_shut(struct listening *listening, bool has_successor);
 
-/* Closes what listening_shut has left open, and frees. NULL is allowed. */
+/* Closes the sockets that are still open, and frees. NULL is allowed. */
 void listening_close(struct listening *listening);
 
-/* The number of addresses, and the listen address at each index. */
+/* Returns the number of addresses. */
 size_t listening_count(const struct listening *listening);
+
+/* Returns the listen address at index `i`. */
 const struct listen_address *listening_listen_address(const struct listening *listening, size_t i);
 
-/* The *n sockets on which one worker accepts; valid until listening_close. */
+/* Returns the sockets on which one worker accepts, *n of them. Valid until listening_close. */
 const struct opening *listening_openings(const struct listening *listening, unsigned worker,
                                          size_t *n);
 

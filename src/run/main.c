@@ -71,7 +71,7 @@ __attribute__((noreturn)) static void refuse(const char *what, const char *why)
     exit(EXIT_CONFIG);
 }
 
-/* Exits if the options do not go together. */
+/* Exits if options exclude each other, or if one lacks another. */
 static void check(const struct options *options)
 {
     if (options->is_strict && !options->is_test)
@@ -86,7 +86,7 @@ static void check(const struct options *options)
         refuse(options->words[0], " is not an option: name the configuration with -c FILE");
 }
 
-/* Exits after options that only print, and for bad options. */
+/* Parses the command line. Exits after options that only print, and for bad options. */
 static struct options main_parse(int argc, char **argv)
 {
     static const struct option names[] = {{"version", no_argument, NULL, 'v'},
@@ -153,7 +153,7 @@ static void report_finding(void *arg, bool is_error, const char *line)
     main_report(NULL, is_error || findings->is_strict, line);
 }
 
-/* --explain */
+/* Carries out --explain. Returns the exit status. */
 static int main_tell(const struct options *options, const struct config *config,
                      const struct command_table *table)
 {
@@ -168,7 +168,7 @@ static int main_tell(const struct options *options, const struct config *config,
     if (why[0] != '\0')
         fprintf(stderr, "weir: %s\n", why);
     if (result != EXPLAINED_NOT && why[0] != '\0' && options->is_strict)
-        return EXIT_CONFIG; /* an unknown command proves nothing */
+        return EXIT_CONFIG; /* the result for an unknown command proves nothing */
     return result == EXPLAINED_PASSES    ? 0
            : result == EXPLAINED_STOPPED ? EXIT_EXPLAINED
                                          : EXIT_CONFIG;

@@ -7,7 +7,7 @@
 #include "limit/figures/peak_rates.h"
 
 #define LOOK_MS 100
-/* least room for the state of calls: some thousand calls, so that a pipeline fits */
+/* least bytes for the calls of one private lane: a pipeline of some thousand calls */
 #define CALLS_MIN_BYTES 65536
 #define SHARE_MIN_BYTES 16384 /* bytes of unread replies that every client may have */
 
@@ -51,8 +51,8 @@ static uint64_t share(const struct memory *memory)
 }
 
 /*
- * Returns the bytes that each client may use for its calls: an eighth of the free memory, but at
- * least CALLS_MIN_BYTES.
+ * Returns the bytes that unanswered calls on one private lane may take: an eighth of the memory
+ * left below the limit, but at least CALLS_MIN_BYTES. 0: no limit.
  */
 static uint64_t for_calls(const struct memory *memory, uint64_t used)
 {

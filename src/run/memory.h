@@ -1,10 +1,10 @@
 /*
- * Keeps weir below memory-limit as far as possible: adds up what clients make it allocate, ten
- * times a second while there is a limit. Tells the workers which step of base/ladder.h is in force.
+ * Keeps weir below memory-limit as far as possible. While a limit is set, adds up the memory of
+ * clients ten times a second. Tells the workers which measures are in force (base/ladder.h).
  *
- * Counts what grows with clients and traffic: clients, their buffers, lanes, subjects. The resident
- * size of the process is not used: it includes freed memory that the allocator keeps, which no
- * back-pressure would reduce. Main thread.
+ * Counts the memory that grows with clients and traffic: clients, their buffers, lanes, subjects.
+ * The resident size of the process is not used. The resident size includes freed memory that the
+ * allocator keeps, and back-pressure does not reduce that part. Main thread.
  */
 #ifndef WEIR_RUN_MEMORY_H
 #define WEIR_RUN_MEMORY_H

@@ -29,7 +29,7 @@
 
 /* interval between reads of the limits' counters, and between snapshots */
 #define LOOK_MS 1000
-#define GIVE_UP_NS (30 * NS_PER_S) /* a successor that cannot serve after this time ends */
+#define GIVE_UP_NS (30 * NS_PER_S) /* a successor ends if it may not serve within this time */
 
 enum { ON_TERM, ON_INT, ON_HUP, ON_USR1, ON_USR2, SIGNALS };
 
@@ -64,7 +64,7 @@ struct proxy {
     struct drain drain;
     struct memory memory;
     struct upkeep upkeep;
-    struct upgrade upgrade;       /* by a successor of this process */
+    struct upgrade upgrade;       /* a successor of this process, if one was started */
     struct succession succession; /* this process as the successor of an older one */
     char *nodes;                  /* nodes that the predecessor knew; heap; NULL: none */
     bool has_been_ready;          /* the log has said "ready" */
@@ -118,7 +118,7 @@ static void proxy_on_table(void *arg, struct command_table *table)
     config_manager_on_table(proxy->manager, table);
 }
 
-/* Ends the wait in start_controls: weir begins to serve, or stops before. */
+/* Ends the wait in start_controls: weir begins to serve, or stops without having served. */
 static void proxy_end_wait(struct proxy *proxy)
 {
     proxy->is_wait_over = true;
@@ -126,8 +126,8 @@ static void proxy_end_wait(struct proxy *proxy)
 }
 
 /*
- * True if this process may serve: it has no predecessor, or its upstream is up, or the predecessor
- * is not ready either.
+ * True if this process may serve: no predecessor exists, the upstream is up, or the predecessor is
+ * not ready.
  */
 static bool may_begin(const struct proxy *proxy)
 {
@@ -246,7 +246,7 @@ static void start_controls(struct proxy *proxy)
     proxy->controls = controls_open(&proxy->loop, &settings, &controls_ops, proxy);
     proxy->topology = controls_topology(proxy->controls);
     controls_start(proxy->controls);
-    consider_beginning(proxy); /* every node may have failed at once */
+    consider_beginning(proxy); /* every node may have failed already */
     while (!proxy->is_wait_over)
         loop_run(&proxy->loop);
 }
@@ -367,8 +367,9 @@ static void close_main(void *arg)
 }
 
 /*
- * Stops the process. A weir that does not serve yet ends its start (serve closes everything). A
- * weir that serves drains; then close_main ends workers and main loop. is_at_once skips the drain.
+ * Stops the process. Before weir serves, the start ends and the function serve closes everything.
+ * After that weir drains, and close_main ends the workers and the main loop. is_at_once skips the
+ * drain.
  */
 static void proxy_stop(struct proxy *proxy, bool is_at_once, bool has_successor)
 {
@@ -574,7 +575,7 @@ static void start_workers(struct proxy *proxy)
                                       .arg = proxy};
     watchdog_start(&proxy->watchdog, &proxy->loop, proxy->pool);
     memory_open(&proxy->memory, &proxy->loop, proxy->pool, &proxy->settings, proxy->journal);
-    apply_rules(proxy); /* a reload may have come before the workers */
+    apply_rules(proxy); /* a reload may have come before the workers started */
     const char *text = controls_text(proxy->controls);
     log_info("forwarding to %s with %u worker%s, lanes %s", text, config->workers,
              config->workers == 1 ? "" : "s", config->lanes_private ? "private" : "shared");
@@ -694,8 +695,8 @@ int proxy_run(const struct config *config, const struct config_file *file,
     proxy->started_unix_ms = clock_unix_ms();
     proxy->started_ns = clock_ns();
     /*
-     * SIGTERM is blocked from before the first socket until its handler exists: the stop that the
-     * handler begins removes the files of sockets.
+     * SIGTERM stays blocked until its handler exists. Without the handler SIGTERM would end the
+     * process, and the files of unix sockets would stay.
      */
     signals_block(NULL);
     status = open_sockets(proxy);

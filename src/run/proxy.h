@@ -1,6 +1,6 @@
 /*
- * The life of the process: opens what the configuration names, starts the workers, follows the
- * upstream, stops on a signal.
+ * The life of the process: opens the configured sockets, starts the workers, follows the upstream,
+ * stops on a signal.
  */
 #ifndef WEIR_RUN_PROXY_H
 #define WEIR_RUN_PROXY_H

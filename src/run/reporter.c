@@ -67,7 +67,7 @@ void reporter_quiesce(struct reporter *reporter)
 void reporter_tell(struct reporter *reporter, const struct stats_collector *collector)
 {
     struct snapshot *snapshot = reporter->http != NULL ? collector_take(collector) : NULL;
-    if (snapshot != NULL) /* out of memory: the last snapshot stays a second longer */
+    if (snapshot != NULL) /* if memory is short the last snapshot stays a second longer */
         http_publish(reporter->http, snapshot);
 }
 

@@ -104,7 +104,7 @@ void sd_notify_reloaded(const struct sd_notify *notify)
 
 #define US_PER_MS 1000
 /*
- * The watchdog's time is divided into this many parts. A worker has one part to answer.
+ * The watchdog's time is divided into this many parts. A worker must answer within one part.
  * sd_watchdog_enabled(3) advises a notification every two parts.
  */
 #define PARTS 4

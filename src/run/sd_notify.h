@@ -1,10 +1,10 @@
 /*
- * Notifies the service manager at $NOTIFY_SOCKET (systemd, mostly) as sd_notify(3) does.
+ * Notifies the service manager at $NOTIFY_SOCKET (systemd, mostly) as sd_notify(3) does. Without
+ * $NOTIFY_SOCKET nothing is sent. Main thread.
  *
- * READY=1: when weir listens and its workers run, and after each reload. STATUS=: at each change;
- * until /readyz says ready, the reason why weir is not ready. WATCHDOG=1: as long as the loop of
- * every worker iterates; when a worker hangs systemd restarts weir. Without $NOTIFY_SOCKET nothing
- * is sent. Main thread.
+ *   READY=1     once weir listens and its workers run, and after each reload
+ *   STATUS=     at each change; until /readyz says ready, the reason why weir is not ready
+ *   WATCHDOG=1  while the loop of every worker iterates; systemd restarts a weir that hangs
  */
 #ifndef WEIR_RUN_SD_NOTIFY_H
 #define WEIR_RUN_SD_NOTIFY_H
@@ -16,7 +16,7 @@
 
 #define SD_NOTIFY_ROOM 640
 
-/* What the service manager has been told so far; zero at the start. */
+/* The messages that the service manager has received so far; zero at the start. */
 struct sd_notify {
     bool has_begun; /* READY=1 has been sent */
     char last_status[SD_NOTIFY_ROOM];
@@ -28,8 +28,10 @@ struct sd_notify {
  */
 void sd_notify_tell(struct sd_notify *notify, const struct stats_collector *collector);
 
-/* To be called before and after a reload. */
+/* To be called before a reload. */
 void sd_notify_reloading(const struct sd_notify *notify);
+
+/* To be called after a reload. */
 void sd_notify_reloaded(const struct sd_notify *notify);
 
 /* Sends lines NAME=VALUE; printf's format. */

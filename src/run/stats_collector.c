@@ -42,8 +42,8 @@ static uint64_t stats_collector_open_now(const struct listener_counts *counts)
 }
 
 /*
- * Two listeners with port 0 have one configured text. Names in metrics must differ, so the second
- * gets a number.
+ * Two listeners with port 0 may have equal addresses in the configuration. Names in metrics must
+ * differ, so the second listener gets a number.
  */
 static void name_listener(struct snapshot *s, size_t l, const char *name)
 {

@@ -2,7 +2,7 @@
  * Stats collector: fills the snapshot that operators see (admin/snapshot.h) from the workers'
  * counters and the other parts of the process.
  *
- * Main thread. Reads what other threads write, and takes no lock that stops a worker.
+ * Main thread. Reads counters that other threads write, and takes no lock that stops a worker.
  */
 #ifndef WEIR_RUN_STATS_COLLECTOR_H
 #define WEIR_RUN_STATS_COLLECTOR_H
@@ -37,10 +37,10 @@ struct stats_collector {
 /* True if weir is ready in the sense of /readyz. If not, writes the reason to `why`. */
 bool collector_is_ready(const struct stats_collector *collector, char why[NOT_READY_ROOM]);
 
-/* Writes which part of a partly served cluster is down; else "". */
+/* Writes which part of a partly served cluster is down; "": nothing is down, or no cluster. */
 void collector_tell_part(const struct stats_collector *collector, char part[NOT_READY_ROOM]);
 
-/* Returns what clients get while the upstream keeps weir from being ready. */
+/* Returns how clients are treated while the upstream keeps weir from being ready; static. */
 const char *collector_clients_get(const struct stats_collector *collector);
 
 /* Returns a new snapshot without history; one reference. NULL: out of memory. */
@@ -51,16 +51,15 @@ struct snapshot *collector_take(const struct stats_collector *collector);
 
 /* ---- stats_collector_limits.c and stats_collector_nodes.c ---- */
 
-/*
- * Add the limits of policies and of single subjects to the snapshot, and the named limits. False:
- * out of memory.
- */
+/* Adds the limits of policies and of single subjects to the snapshot. False: out of memory. */
 __attribute__((warn_unused_result)) bool collector_take_limits(
     struct snapshot *snapshot, const struct stats_collector *collector);
+
+/* Adds the named limits to the snapshot. False: out of memory. */
 __attribute__((warn_unused_result)) bool collector_take_named(
     struct snapshot *snapshot, const struct stats_collector *collector);
 
-/* Adds the counters that all workers keep for this limit id to `to`. */
+/* Adds the counters of this limit id on all workers to `to`. */
 void collector_sum_counters(struct snapshot_limit *to, const struct stats_collector *collector,
                             uint16_t id);
 

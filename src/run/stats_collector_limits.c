@@ -67,8 +67,8 @@ static void stats_collector_limits_describe(struct snapshot_limit *to,
 }
 
 /*
- * Returns the state of the limit that run/watch.c has noted. history_note sees more, and may
- * replace that state.
+ * Returns the limit's state as run/watch.c has noted it. history_note knows earlier snapshots, and
+ * may set another state.
  */
 static enum limit_state limit_state_of(const struct front_settings *settings, uint16_t id)
 {
@@ -114,7 +114,7 @@ static void name_only_own(const struct snapshot *s, struct snapshot_limit *to, c
         snprintf(to->rule + len, sizeof to->rule - len, "#%u", same);
 }
 
-/* Adds a row for a limit that only single subjects have, not their policy. */
+/* Adds a row for a limit that single subjects have and their policy lacks. */
 static void add_only_own(struct snapshot *s, const struct stats_collector *collector,
                          const struct policy *policy, const struct limit *limit)
 {
@@ -210,11 +210,11 @@ bool collector_take_named(struct snapshot *s, const struct stats_collector *coll
 
 /* ---- usage of limits ---- */
 
-/* The sources that the functions below read, and one policy. */
+/* One policy, and the sources from which the usage of its limits is read. */
 struct look {
     struct subjects *tables[2];
     uint64_t now_ns;
-    uint32_t block_id; /* refusals by a block use no limit */
+    uint32_t block_id; /* limit id of refusals by blocks, which use no limit */
     const struct policy *policy;
     const struct exceptions *exceptions;
     struct snapshot_limit *limits; /* the first row of the policy */
@@ -305,8 +305,8 @@ static struct snapshot_limit *stats_collector_limits_row_of(const struct look *l
 }
 
 /*
- * Reads the holder's funnels. `bound` is the policy that binds the holder: a subject may have lines
- * of its own.
+ * Reads the holder's funnels. `bound`: the policy that binds the holder, perhaps with lines for
+ * this subject alone.
  */
 static void look_at_funnels(const struct look *look, const struct policy *bound,
                             struct subject *holder, enum scope scope, const struct top_entry *top)
@@ -340,8 +340,8 @@ static void look_at_subject(const struct look *look, struct subjects *table,
 }
 
 /*
- * For a limit on all commands the subject's rate counts too: commands that come one by one leave
- * the funnel empty.
+ * Raises the usage of limits on all commands to the subject's rate. The funnel alone shows too
+ * little: commands that come one by one leave the funnel empty.
  */
 static void look_at_rate(const struct look *look, const struct top_entry *top)
 {

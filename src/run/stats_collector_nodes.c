@@ -24,9 +24,9 @@ static uint64_t count_ready(const struct lane_counts *counts)
 }
 
 /*
- * True if the node is up. A control connection that Redis rejects shows a lack of rights of weir's
- * own user, or maxclients: the node is up while clients have lanes. A control connection that
- * cannot connect, or gets no answer, shows that the node is down, even while lanes are open.
+ * True if the node is up. Redis rejects a control connection if weir's own user lacks rights, or at
+ * maxclients. The node is then up while clients have lanes. A control connection that cannot
+ * connect, or gets no answer, shows that the node is down, even while lanes are open.
  */
 static bool is_connected(const struct about *about)
 {
@@ -58,8 +58,8 @@ static void sum_workers(const struct stats_collector *collector, sum_fn sum_of, 
 }
 
 /*
- * With several servers each row has the counts of its own node. A new master must not show what its
- * predecessor has sent.
+ * With several servers each row has the counts of its own node. A new master must not show the
+ * counts of the old master.
  */
 static sum_fn summing(const struct stats_collector *collector)
 {

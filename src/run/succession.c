@@ -180,7 +180,7 @@ void inherit_free(struct inherited *inherited)
 
 /* ---- the reasons why this process does not serve ---- */
 
-static bool is_heard; /* main thread only */
+static bool is_heard; /* the predecessor reads the lines; main thread only */
 static pthread_t main_thread;
 
 /*

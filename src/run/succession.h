@@ -1,13 +1,13 @@
 /*
  * Takes over listening sockets from the process that started this one: from systemd
  * (sd_listen_fds(3)), or from a weir that this process replaces (run/upgrade.h). Connections that
- * wait in the sockets are not lost. Also reports to the replaced weir, the predecessor.
+ * wait in the sockets are not lost. Also reports to the predecessor, the weir that is replaced.
  *
- * The two weirs share a socket pair. The successor writes its warnings and errors there until it
- * serves. The predecessor logs them in its own log and format, and a full pipe on stderr blocks no
- * upgrade. A line is a mark, 'e' or 'w', the text and a line end; no other byte of the line is
- * below ' '. The successor writes UPGRADE_OFFER when it listens and is not ready, and a byte that
- * is no mark when it serves. Main thread.
+ * The two weirs share a socket pair. Until the successor serves, it writes its warnings and errors
+ * to the pair. The predecessor logs these lines in its own log and format, and a full pipe on
+ * stderr blocks no upgrade. A line is a mark, 'e' or 'w', the text and a line end; no other byte of
+ * the line is below ' '. The successor writes UPGRADE_OFFER when it listens and is not ready, and a
+ * byte that is no mark when it serves. Main thread.
  */
 #ifndef WEIR_RUN_SUCCESSION_H
 #define WEIR_RUN_SUCCESSION_H
@@ -21,7 +21,7 @@
 
 /* ---- the protocol of the two processes ---- */
 
-/* In the environment of the successor. */
+/* Variables in the environment of the successor. */
 #define UPGRADE_PID "WEIR_UPGRADE_PID"         /* the predecessor's pid */
 #define UPGRADE_SOCKETS "WEIR_UPGRADE_SOCKETS" /* a letter for each socket that is handed over */
 #define UPGRADE_ADMIN_COMMANDS                                                                     \
@@ -37,8 +37,8 @@
 #define UPGRADE_FD 3 /* the successor's end of the socket pair */
 
 /*
- * UPGRADE_OFFER: the successor listens and is not ready. UPGRADE_GO: the predecessor's answer once
- * it is not ready either.
+ * UPGRADE_OFFER: the successor listens and is not ready. UPGRADE_GO: the answer of a predecessor
+ * that is not ready.
  */
 #define UPGRADE_OFFER '\x03'
 #define UPGRADE_GO 'g'
@@ -73,8 +73,8 @@ struct inherited {
 };
 
 /*
- * Returns what the environment names, and removes the variables. NULL: a socket is not usable,
- * which is logged.
+ * Returns the sockets and texts that the environment names, and removes the variables. NULL: a
+ * socket is not usable, which is logged.
  */
 struct inherited *inherit_find(void);
 
@@ -86,8 +86,8 @@ struct inherited *inherit_find(void);
 int inherit_take(struct inherited *inherited, struct endpoint *at, bool *is_systemds);
 
 /*
- * To be called after all takes. False: systemd passed a socket that no address is configured for;
- * logged.
+ * To be called after the last inherit_take. False: systemd passed a socket that no address is
+ * configured for; logged.
  */
 bool inherit_check(const struct inherited *inherited);
 
@@ -96,7 +96,7 @@ void inherit_free(struct inherited *inherited);
 
 /* ---- reports to the predecessor ---- */
 
-/* Begins to send warnings and errors to the predecessor, if there is one that reads them. */
+/* Begins to send warnings and errors to the predecessor, if a predecessor reads these lines. */
 void succession_tell_reasons(void);
 
 /*
@@ -122,7 +122,7 @@ struct succession {
 
 /*
  * Reports that this process listens and is not ready. on_may_serve follows once the predecessor is
- * not ready either.
+ * not ready.
  */
 void succession_offer(struct succession *succession, struct loop *loop);
 

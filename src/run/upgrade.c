@@ -21,7 +21,7 @@
 
 /* ---- the successor's environment and descriptors ---- */
 
-/* True for a variable that is not passed on: it is meant for this process only, or set anew. */
+/* True for a variable that the successor does not get, or gets with a new value. */
 static bool is_ours(const char *variable)
 {
     static const char *const names[] = {
@@ -170,7 +170,7 @@ static bool upgrade_take(struct upgrade *upgrade, char byte)
     return true;
 }
 
-/* Reads what a successor has written before it ended. */
+/* Reads the bytes that the successor wrote before it ended. */
 static void read_rest(struct upgrade *upgrade)
 {
     uv_os_fd_t fd;
@@ -208,8 +208,8 @@ static void on_room(uv_handle_t *handle, size_t size, uv_buf_t *buf)
 }
 
 /*
- * Logs the admin commands that were given or taken back while the successor started; all of them if
- * the successor takes no admin commands over.
+ * Logs the admin commands that were given or taken back while the successor started. Logs all admin
+ * commands in force if the successor takes none over.
  */
 static void tell_lost_admin_commands(const struct upgrade *upgrade)
 {

@@ -7,7 +7,7 @@
  * process goes on unchanged.
  *
  * A successor that is not ready, because its upstream is down, offers to serve. This process
- * accepts the offer once it is not ready either. Main thread.
+ * accepts the offer once the upstream is down for this process, too. Main thread.
  */
 #ifndef WEIR_RUN_UPGRADE_H
 #define WEIR_RUN_UPGRADE_H
@@ -38,7 +38,7 @@ struct upgrade {
     struct reporter *reporter;
     struct config_manager *manager;
     struct journal *journal;
-    void (*on_replaced)(void *arg); /* the successor serves: this process is to stop */
+    void (*on_replaced)(void *arg); /* the successor serves: this process must stop */
     void *arg;
     /* private, zero before */
     enum upgrade_state state;
@@ -57,13 +57,13 @@ struct upgrade {
 
 /*
  * Starts the successor, with the nodes that this process knows (controls_list_nodes); on_replaced
- * may follow. Errors are logged, and so is a call while an upgrade is under way.
+ * may follow. Errors are logged. While an upgrade is under way, a call only writes to the log.
  */
 void upgrade_start(struct upgrade *upgrade, struct loop *loop, const char *nodes);
 
 /*
- * Lets the successor serve, if it has offered to: this process is not ready. May be called any
- * number of times.
+ * Lets the successor serve, if the successor has offered to serve. To be called while this process
+ * is not ready, any number of times.
  */
 void upgrade_let_serve(struct upgrade *upgrade);
 
@@ -74,10 +74,11 @@ void upgrade_let_serve(struct upgrade *upgrade);
 void upgrade_call_off(struct upgrade *upgrade);
 
 /*
- * Ends the successor if it does not serve yet. Asynchronous: call upgrade_fini once the loop is
- * closed.
+ * Ends the successor if it does not serve yet. Asynchronous.
  */
 void upgrade_close(struct upgrade *upgrade);
+
+/* Frees. To be called after upgrade_close, once the loop is closed. */
 void upgrade_fini(struct upgrade *upgrade);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * A spell is a time in which one limit makes decisions of one kind. A spell begins with the first
- * such decision, and ends after ten seconds without such a decision. A spell of new subjects that
- * share the overflow subject ends after a minute; only its beginning is logged.
+ * of these decisions, and ends after ten seconds without one. Another kind of spell is of new
+ * subjects that share an overflow subject. That spell ends after a minute; only its beginning is
+ * logged.
  */
 #include "run/watch.h"
 
@@ -222,7 +223,7 @@ static void watch_tell(const struct watch *watch, const struct limit *limit,
     char line[LINE_ROOM];
     char stopped_names[NAMED * (OFFENDER_NAME_MAX + 2) + 64];
     print_crowd(crowd, stopped_names, sizeof stopped_names);
-    /* The error that such clients read names no limit, so the line quotes it. */
+    /* Redis' error for too many clients names no limit: the line quotes the error. */
     bool limits_connections =
         kind == kinds && (limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS);
     const char *read = limits_connections ? " (clients get: max number of clients reached)" : "";

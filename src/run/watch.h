@@ -4,8 +4,8 @@
  * when new subjects begin to share an overflow subject because the table is full.
  *
  * Reads the workers' counters at each call; time is an argument. Subjects are counted exactly up to
- * WATCH_SUBJECTS_MAX a line, and for WATCH_CROWDS_MAX limits at a time. Beyond these bounds a line
- * says "at least", or names no subject.
+ * WATCH_SUBJECTS_MAX a line, and for WATCH_CROWDS_MAX limits at a time. With more subjects a line
+ * says "at least". With more limits a line names no subject.
  */
 #ifndef WEIR_RUN_WATCH_H
 #define WEIR_RUN_WATCH_H
@@ -23,7 +23,7 @@
 #define WATCH_SUBJECTS_MAX 256 /* subjects counted for one line */
 #define WATCH_CROWDS_MAX 64
 
-/* after this time without a new subject in an overflow subject, the next such subject is logged */
+/* a new subject in an overflow subject is logged only after this time without another one */
 #define WATCH_FULL_NS (60 * NS_PER_S)
 
 /*
@@ -37,7 +37,8 @@ typedef void (*watch_say)(void *arg, enum log_level level, const char *kind, con
 struct watch;
 
 /*
- * `limit_counters` and `all_offenders` are those of n workers, and must outlive the watch.
+ * `limit_counters` and `all_offenders` have an element for each of n workers, and must
+ * outlive the watch.
  * `stopping`, by limit id, is written for other parts to read; NULL: no part reads it. Bit k is set
  * from the first decision of kind k (enum offender_kind) until WATCH_NS pass without a decision of
  * that kind.

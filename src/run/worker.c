@@ -34,7 +34,7 @@ struct worker {
     struct loop loop;
     struct front front;
     const struct worker_ops *ops;
-    const struct opening *openings; /* by listener */
+    const struct opening *openings; /* one for each listener */
     struct listener *listeners;
     size_t n_listeners;
     bool is_shut;     /* the operators' listeners are closed, too */

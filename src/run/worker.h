@@ -1,8 +1,8 @@
 /*
  * A worker: a thread with its own loop, listeners, clients and lanes.
  *
- * Controlled by the main thread, which puts work into the worker's inbox. The worker reads the
- * inbox in the next iteration of its loop.
+ * The main thread puts work into the worker's inbox. The worker reads the inbox in the next
+ * iteration of its loop.
  */
 #ifndef WEIR_RUN_WORKER_H
 #define WEIR_RUN_WORKER_H
@@ -34,7 +34,7 @@ struct worker *worker_start(struct front_settings *settings, unsigned index,
 /* For front_settings.give: takes over an admin command of a client of this worker. */
 void worker_give(void *worker, struct admin_command *admin_command);
 
-/* For front_settings.on_empty. */
+/* For front_settings.on_empty: this worker has no client left. */
 void worker_emptied(void *worker);
 
 /*
@@ -59,31 +59,34 @@ enum worker_stage {
  */
 void worker_drain(struct worker *worker, uint64_t tick_ms, bool has_successor);
 
-/* Sets the clients that the drain waits for. */
+/* Sets *out to the clients that the drain waits for. */
 void worker_holders(struct worker *worker, struct drain_holders *out);
+
+/* Returns how far the worker has drained. Any thread. */
 enum worker_stage worker_stage(const struct worker *worker);
 
 /*
- * Makes the worker read front_settings.memory_pressure, and the login results decided for it
- * (front_settings.attempts).
+ * Makes the worker read front_settings.memory_pressure, and the login results decided for
+ * the worker (front_settings.attempts).
  */
 void worker_stir(void *worker);
 
-/* worker_poke wakes the worker's loop. worker_beats grows by one once the loop has iterated. */
+/* Wakes the worker's loop. */
 void worker_poke(struct worker *worker);
+
+/* Returns a number that grows by one once the loop has iterated after a worker_poke. */
 unsigned worker_beats(const struct worker *worker);
 
-/* Returns the worker's front. The caller may use only what any thread may read. */
+/* Returns the worker's front. The caller may only read fields that are open to any thread. */
 const struct front *worker_front(const struct worker *worker);
 
 /* Gives back an admin command that came from this worker. */
 void worker_return(struct worker *worker, struct admin_command *admin_command);
 
-/*
- * worker_stop closes everything asynchronously. worker_join waits for the thread and frees. Nothing
- * may be handed over in between.
- */
+/* Closes everything asynchronously. No more work may be handed to the worker after this call. */
 void worker_stop(struct worker *worker);
+
+/* Waits for the thread of a stopped worker, and frees. */
 void worker_join(struct worker *worker);
 
 #endif

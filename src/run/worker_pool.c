@@ -231,7 +231,7 @@ static void on_stirred(uv_async_t *async)
     if (list_is_empty(&pool->carried)) {
         carry_out(pool);
         return_carried(pool);
-    } /* otherwise carried out after the last worker's adoption */
+    } /* else new commands wait until every worker has adopted the tables */
     worker_pool_tell_adopted(pool);
     tell_stages(pool);
 }

@@ -2,8 +2,8 @@
  * All workers together: hands new tables to each worker, and takes the admin commands of their
  * clients (LIMIT SET, LIMIT RELOAD ...).
  *
- * Admin commands are carried out on the main thread, one after the other. Each is answered once
- * every worker has adopted the change. All functions are for the main thread.
+ * Admin commands are carried out on the main thread, one after the other. An admin command is
+ * answered once every worker has adopted its change. All functions are for the main thread.
  */
 #ifndef WEIR_RUN_WORKER_POOL_H
 #define WEIR_RUN_WORKER_POOL_H
@@ -16,15 +16,18 @@
 struct worker_pool;
 
 /*
- * Sets what workers share from the configuration, which must outlive the settings. The caller sets
- * journal and unlimited.
+ * Makes the settings that all workers share from `config`, which must outlive the settings. The
+ * caller sets journal and unlimited.
  */
 void worker_pool_settings_init(struct front_settings *settings, const struct config *config);
 
 /* Frees what the settings own, after the last worker has ended. */
 void worker_pool_settings_fini(struct front_settings *settings);
 
-/* Starts settings->n_workers workers. Each takes its own references to what `tables` holds. */
+/*
+ * Starts settings->n_workers workers. Each worker takes its own references to the parts of
+ * `tables`.
+ */
 struct worker_pool *worker_pool_start(struct loop *main_loop, struct front_settings *settings,
                                       const struct listening *listening,
                                       const struct tables *tables);
@@ -54,7 +57,7 @@ void worker_pool_publish(struct worker_pool *pool, const struct tables *tables);
  */
 void worker_pool_when_adopted(struct worker_pool *pool, void (*on_adopted)(void *arg), void *arg);
 
-/* Returns a worker's front. The caller may use only what any thread may read. */
+/* Returns a worker's front. The caller may only read fields that are open to any thread. */
 const struct front *worker_pool_front(const struct worker_pool *pool, unsigned worker);
 
 /*
@@ -79,11 +82,10 @@ void worker_pool_stir(struct worker_pool *pool);
  */
 bool worker_pool_beats(struct worker_pool *pool);
 
-/*
- * worker_pool_stop stops all workers asynchronously. worker_pool_join waits for their threads and
- * frees; call it after the main loop has ended.
- */
+/* Stops all workers asynchronously. */
 void worker_pool_stop(struct worker_pool *pool);
+
+/* Waits for the threads of all workers, and frees. To be called after the main loop has ended. */
 void worker_pool_join(struct worker_pool *pool);
 
 #endif

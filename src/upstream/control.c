@@ -16,7 +16,7 @@
 
 #define MAX_WORDS 3
 #define ASKED_MAX 8 /* the probe, and a few commands of the owner */
-/* more than a server's commands need, with the commands of many modules */
+/* bytes; a table of commands needs less, even with the commands of many modules */
 #define TABLE_BYTES (4 << 20)
 #define WHY_ROOM 160
 /* chosen: retry interval for a server that cannot be used, and for missing answers */
@@ -135,7 +135,7 @@ static void control_lose(struct control *control, const char *why)
         log_at(LOG_SITE_CONTROL, LOG_WARN, "upstream %s: the control connection failed: %s",
                control->node->text, why);
     control->why[0] = '\0';
-    /* clients' connections are lost too, and will return (limit/reconnects.h) */
+    /* clients' connections are lost, too; these clients will reconnect (limit/reconnects.h) */
     if (control->is_up)
         atomic_store_explicit(&control->node->upstream->away_ns, clock_ns(), memory_order_relaxed);
     control_end_attempt(control, why);
@@ -196,7 +196,7 @@ static bool is_missing(const struct control *control, enum step step)
     return (control->missing >> step & 1) != 0;
 }
 
-/* Update the lack from the verdict on a step. */
+/* Note `lack` if the node denies this step, and clear `lack` after a good answer. */
 static void control_note_lack(struct control *control, enum step step, enum control_verdict verdict,
                               enum lack lack)
 {
@@ -360,7 +360,7 @@ static enum control_verdict judge_command(struct control *control, const struct 
     return verdict;
 }
 
-/* Lanes use the first form that the node answers. */
+/* Lanes use the first nonce form that the node answers. */
 static enum control_verdict judge_nonce(struct control *control, const struct redisReply *reply,
                                         const char **why)
 {
@@ -396,12 +396,12 @@ static const struct {
     enum control_verdict (*judge)(struct control *control, const struct redisReply *reply,
                                   const char **why);
 } steps[STEP_COUNT] = {
-    /* before the login: tells whether the server accepts weir at all */
+    /* sent before the login: the answer shows whether the server accepts weir at all */
     [STEP_HELLO] = {OWN_HELLO, NULL, judge_hello},
     [STEP_AUTH] = {"AUTH", NULL, judge_auth},
     [STEP_ROLE] = {OWN_HELLO, NULL, judge_role},
     [STEP_INFO] = {"INFO", "server", judge_info},
-    /* a server that serves no client answers the other commands, too */
+    /* only PING shows whether the server serves clients */
     [STEP_PING] = {OWN_PING, NULL, judge_ping},
     [STEP_CLIENTS] = {"INFO", "clients", judge_clients},
     [STEP_NONCE] = {NULL, NULL, judge_nonce}, /* nonce_request makes the request */
@@ -657,7 +657,10 @@ static bool is_idle(struct slice frame)
     return is;
 }
 
-/* The node answers, but serves no client: it is loading its data, or has lost its master. */
+/*
+ * Rejects a node that answers, but serves no client: the node is loading its data, or has lost its
+ * master.
+ */
 static void reject_frame(struct control *control, struct slice frame)
 {
     char why[WHY_ROOM];
@@ -711,7 +714,7 @@ static void control_on_end(struct link *link, int status)
     struct control *control = control_of(link);
     bool is_greeting = control->step < STEP_COUNT && status != UV_ETIMEDOUT;
     if (is_greeting && control->why[0] != '\0')
-        /* turned away again: if Redis closes at once, its error may be lost */
+        /* the node rejected weir before: if Redis closes at once, the error of Redis may be lost */
         control_end_attempt(control, control->why);
     else
         control_lose(control,
@@ -767,7 +770,7 @@ void control_set_password(struct control *control, const struct credentials *cre
 {
     bool is_news = !control_is_same(control->password, credentials->password);
     keep_passwords(control, credentials);
-    control->again_ns = 0; /* if a login is missing, retry now */
+    control->again_ns = 0; /* a missing login is retried now */
     if (!is_news)
         return;
     miss(control, STEP_AUTH);

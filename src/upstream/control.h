@@ -1,13 +1,13 @@
 /*
- * The control lane: weir's own connection to one node, which learns the node's kind and its
+ * The control lane: weir's own connection to one node, which learns the node's kind and the node's
  * commands.
  *
  * The lane connects, and reconnects after a loss. On each connection the lane checks whether
  * `default` needs a password, and logs in. The lane then reads INFO and COMMAND, and checks that
- * the node serves clients (PING). weir works without answers that the node denies (lack.h), and
- * asks again every 10 s. A node that cannot be used is retried every 10 s, too. After these steps
- * the lane probes the node once in every upstream-check (pulse.h). hiredis' reader parses the
- * replies. A control lane lives on one event loop.
+ * the node serves clients (PING). weir works without answers that the node denies (lack.h). The
+ * lane asks for missing answers every 10 s. A node that cannot be used is retried every 10 s, too.
+ * After these steps the lane probes the node once in every upstream-check (pulse.h). hiredis'
+ * reader parses the replies. A control lane lives on one event loop.
  */
 #ifndef WEIR_UPSTREAM_CONTROL_H
 #define WEIR_UPSTREAM_CONTROL_H
@@ -115,7 +115,7 @@ uint64_t control_silence_ns(const struct control *control, uint64_t now_ns);
 
 /*
  * True if the control lane was up before, and the node refused or closed the connection at the last
- * attempt. Such a node is up, but rejects weir's own user, or more connections.
+ * attempt. The node is up, but rejects weir's own user, or rejects more connections.
  */
 bool control_is_turned_away(const struct control *control);
 

@@ -87,7 +87,7 @@ static bool control_reply_starts(const redisReply *reply, const char *word)
 
 /* ---- the text of INFO ---- */
 
-/* Returns the value of the line "field:value" in INFO's text; empty without such a line. */
+/* Returns the value of the line "field:value" in INFO's text; empty: no line for `field`. */
 static struct slice info_field(struct slice info, struct slice field)
 {
     const char *end = info.at + info.len;
@@ -111,7 +111,7 @@ static bool is_old(struct slice version)
     int64_t minor = 0;
     const char *dot = version.len > 0 ? memchr(version.at, '.', version.len) : NULL;
     if (dot == NULL || !num_parse(slice_of(version.at, (size_t)(dot - version.at)), &major))
-        return false; /* an unknown format is accepted */
+        return false; /* a version of unknown format is accepted */
     const char *rest = dot + 1;
     size_t left = version.len - (size_t)(rest - version.at);
     const char *second = memchr(rest, '.', left);
@@ -175,7 +175,9 @@ static enum control_verdict judge_server(struct slice mode, struct slice version
     return CONTROL_BARRED;
 }
 
-/* Returns the value of the field `name` in HELLO's answer; empty without such a field. */
+/*
+ * Returns the value of the field `name` in HELLO's answer; empty: the answer has no field `name`.
+ */
 static struct slice hello_field(const struct redisReply *reply, struct slice name)
 {
     for (size_t i = 0; i + 1 < elements_of(reply); i += 2)
@@ -242,7 +244,7 @@ enum control_verdict control_judge_ping(const struct redisReply *reply, const ch
     return is_error(reply) ? judge_error(reply, why) : CONTROL_GOOD;
 }
 
-/* *text is an error's line without the '-', or the content of a bulk string. The frame is whole. */
+/* The frame is whole. *text is an error's line without the '-', or the content of a bulk string. */
 enum control_verdict control_judge_text(struct slice frame, struct slice *text)
 {
     const char *end = memchr(frame.at, '\r', frame.len);
@@ -561,7 +563,7 @@ enum sentinel_refusal sentinel_judge_error(struct slice error)
 
 /* ---- the answer to the auth probe ---- */
 
-/* An answer that is neither the expected number nor an error is no evidence either way. */
+/* An answer that is neither a number nor an error gives AUTH_PROBE_UNKNOWN. */
 enum auth_probe_verdict auth_probe_answer_take(struct auth_probe_answer *answer, const char *data,
                                                size_t n)
 {

@@ -2,8 +2,9 @@
  * Replies of servers and sentinels to weir's own commands: collected until whole, parsed, and
  * judged.
  *
- * weir's own scanner finds the end of a reply before hiredis' reader sees the reply: that reader
- * allocates what a length field announces. Safe on any bytes. Any thread.
+ * weir's own scanner finds the end of a reply before hiredis' reader sees the reply: hiredis'
+ * reader allocates as many bytes as a length field announces. The functions are safe on any bytes.
+ * Any thread.
  */
 #ifndef WEIR_UPSTREAM_CONTROL_REPLY_H
 #define WEIR_UPSTREAM_CONTROL_REPLY_H
@@ -22,7 +23,8 @@
 /* chosen: bytes of one reply, twenty times Redis 7's answer to COMMAND */
 #define CONTROL_REPLY_MAX (4 << 20)
 /*
- * chosen: commands of one server, ten times as many as Redis 7 has; building the table is quadratic
+ * chosen: commands of one server, ten times as many as Redis 7 has; the time to build the table is
+ * quadratic in this number
  */
 #define CONTROL_COMMANDS_MAX 4096
 
@@ -52,7 +54,7 @@ void control_inbox_fini(struct control_inbox *inbox);
 struct redisReply *control_read(struct slice frame);
 void control_reply_free(struct redisReply *reply);
 
-/* What an answer says of its node. */
+/* The verdict on a node, from one answer. */
 enum control_verdict {
     CONTROL_GOOD,
     CONTROL_NOAUTH, /* a login is required first */
@@ -62,15 +64,15 @@ enum control_verdict {
     CONTROL_BARRED, /* the node can never be used: weir does not support this server */
 };
 
-/* What the configuration expects the node to be. */
+/* The kind of node that the configuration expects. */
 enum control_form {
     CONTROL_OF_SERVER,  /* a server outside any cluster */
     CONTROL_OF_CLUSTER, /* a node of a cluster */
 };
 
 /*
- * Judge the answer to HELLO, AUTH, INFO server, COMMAND (an answer that is no table) or PING. After
- * UNFIT or BARRED *why is constant, or points into the reply.
+ * Each function judges the answer to one command: HELLO, AUTH, INFO server, COMMAND (an answer that
+ * is no table) or PING. After UNFIT or BARRED *why is constant, or points into the reply.
  */
 enum control_verdict control_judge_hello(const struct redisReply *reply, enum control_form form,
                                          const char **why);
@@ -95,7 +97,7 @@ enum node_role control_read_role(const struct redisReply *reply);
  */
 bool control_is_idle(const struct redisReply *reply);
 
-/* True if the text is contained in an error or a string. */
+/* True if the reply is an error or a string that contains `text`. */
 bool control_repeats(const struct redisReply *reply, struct slice text);
 
 /* True if the error says that the server serves no client now, or rejects this connection. */
@@ -105,8 +107,8 @@ bool control_is_shut(const struct redisReply *reply);
 uint32_t control_read_maxclients(const struct redisReply *reply);
 
 /*
- * Returns the table from an answer to COMMAND, with one reference; NULL: the reply is no such
- * answer.
+ * Returns the table from an answer to COMMAND, with one reference; NULL: the reply is no table of
+ * commands.
  */
 struct command_table *control_read_commands(const struct redisReply *reply);
 
@@ -127,7 +129,7 @@ enum said_kind {
     SAID_ERROR,
     SAID_TEXT, /* a scalar: a string, a number */
     SAID_LIST, /* an array, a set, or a map of alternating names and values */
-    SAID_PUSH, /* a push; its elements are like those of a list */
+    SAID_PUSH, /* a push; has elements, like a list */
 };
 
 /* One value. The slices point into the frame. */
@@ -138,12 +140,15 @@ struct said {
 };
 
 /*
- * Take the first value of *rest, and advance *rest behind the value. False: there is no value, or
- * the value cannot be parsed.
+ * Take the first value of *rest, and advance *rest behind the value. False: *rest is empty, or the
+ * value cannot be parsed.
  */
 __attribute__((warn_unused_result)) bool said_next(struct slice *rest, struct said *value);
 
-/* Finds the text under `name` in a list of names and values. False: there is no such text. */
+/*
+ * Finds the text under `name` in a list of names and values. False: the list has no text under
+ * `name`.
+ */
 __attribute__((warn_unused_result)) bool said_field(const struct said *list, const char *name,
                                                     struct slice *text);
 
@@ -175,7 +180,7 @@ __attribute__((warn_unused_result)) bool sentinel_read_address(struct slice host
 
 /*
  * Parse an answer to SENTINEL MASTER, or an element of an answer to SENTINEL REPLICAS or SENTINELS.
- * False: `list` is no such answer.
+ * False: `list` has another form.
  */
 __attribute__((warn_unused_result)) bool sentinel_read_server(const struct said *list,
                                                               struct sentinel_server *server);
@@ -185,7 +190,7 @@ __attribute__((warn_unused_result)) bool sentinel_read_message(const struct said
                                                                const char *channel,
                                                                struct slice *payload);
 
-/* What an error says of the sentinel. */
+/* The meaning of a sentinel's error. */
 enum sentinel_refusal {
     SENTINEL_WANTS_LOGIN,   /* NOAUTH */
     SENTINEL_REFUSES_LOGIN, /* WRONGPASS, or AUTH although no password is set */
@@ -212,7 +217,10 @@ struct auth_probe_answer {
     struct glimpse glimpse;
 };
 
-/* Take the next bytes, which may be anything. Any result but AUTH_PROBE_MORE ends the answer. */
+/*
+ * Take the next bytes of the answer. Any bytes are safe. Any result but AUTH_PROBE_MORE ends the
+ * answer.
+ */
 enum auth_probe_verdict auth_probe_answer_take(struct auth_probe_answer *answer, const char *data,
                                                size_t n);
 

@@ -1,8 +1,9 @@
 /*
- * What all servers of the upstream share: time-outs, TLS, and the bound on connections to them.
+ * The settings that all servers of the upstream share: time-outs, TLS, and the bound on
+ * connections.
  *
- * The process has one upstream, set at the start. Only the functions below change the upstream
- * later. Any thread.
+ * The process has one upstream, set at the start. Only the functions of this header change the
+ * upstream later. Any thread.
  */
 #ifndef WEIR_UPSTREAM_UPSTREAM_H
 #define WEIR_UPSTREAM_UPSTREAM_H
@@ -20,7 +21,7 @@
 #include "net/tls_context.h"
 #include "upstream/lane/room.h"
 
-/* Where reads go if there are replicas; from the configuration. */
+/* Where reads go if the master has replicas; from the configuration. */
 enum reads {
     READS_MASTER,   /* all reads go to the master */
     READS_ASKED,    /* reads of clients that have sent READONLY may go to replicas */
@@ -64,7 +65,7 @@ struct upstream {
     uint64_t check_ns;   /* probe interval for each node; 0: never */
     /* upstream-user is set; else weir logs in as Redis' user default */
     bool has_user;
-    bool is_replicated; /* there may be several servers, one of which is the master */
+    bool is_replicated; /* the upstream may have several servers: a master and its replicas */
     /* reads from replicas; READS_MASTER unless is_replicated or is_cluster */
     struct reads_settings reads;
     /* connections opened for clients, by all workers together; count 0: unlimited */
@@ -109,8 +110,8 @@ static inline void upstream_note_redirected(struct upstream *upstream, uint16_t 
 }
 
 /*
- * True if there was a redirect within the last REDIRECTED_S seconds. Workers' cached clocks differ
- * a little.
+ * True if the slot saw a redirect within the last REDIRECTED_S seconds. Workers' cached clocks
+ * differ a little.
  */
 static inline bool upstream_redirected_lately(const struct upstream *upstream, uint16_t slot,
                                               uint64_t now_ns)
@@ -132,7 +133,7 @@ void upstream_set_tls(struct upstream *upstream, struct tls_context *tls);
 struct tls_context *upstream_tls(struct upstream *upstream);
 
 /*
- * True if a request that a server has not run may be sent to another server: weir keeps such a
+ * True if a request that a server has not run may be sent to another server: weir then stores each
  * request until the answer.
  */
 static inline bool upstream_keeps(const struct upstream *upstream)

@@ -152,7 +152,7 @@ def test_a_unix_socket_has_no_address(made, tmp_path):
 def test_what_is_refused(weir, command):
     with weir.connect() as conn:
         said = conn.call(*command.split())
-        assert isinstance(said, Error) and ("not served" in said or "not allowed in cluster mode" in said), said
+        assert isinstance(said, Error) and ("is not supported" in said or "not allowed in cluster mode" in said), said
         assert conn.call("PING") == "PONG"
 
 

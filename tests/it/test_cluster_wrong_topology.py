@@ -87,7 +87,7 @@ def test_an_answer_of_ten_megabytes_is_named(farm):
     with FakeNode() as fake:
         fake.answers["CLUSTER NODES"] = b"$10000000\r\n" + b"x" * 10000000 + b"\r\n"
         weir = before(farm, fake)
-        weir.wait_for_log("its answer to CLUSTER NODES is too long")
+        weir.wait_for_log("its reply to CLUSTER NODES is too long")
         assert readyz(weir)[0] == 503
         del fake.answers["CLUSTER NODES"]
         wait_until(lambda: readyz(weir)[0] == 200, "it tells", SECONDS)

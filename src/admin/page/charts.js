@@ -1,7 +1,4 @@
-/*
- * Charts, and the values of a chart at one moment: for a pointer over the chart, and for the arrow
- * keys.
- */
+/* Charts. A pointer over a chart, or the arrow keys, show the values of the chart at one moment. */
 
 const POINTS = 150, STEP_S = 2, WIDTH = 300, EDGE = 1.5;
 
@@ -89,8 +86,8 @@ const onKey = (plot, event) => {
 };
 
 /*
- * `read` returns [label, points, function that formats a value] for each line. `move(key)`, if
- * given, goes to another chart.
+ * Lets a pointer or keys read the values of a chart. `read` returns [label, points, function that
+ * formats a value] for each line. `move(key)`, if given, goes to another chart.
  */
 const makeReadable = (node, name, read, move) => {
   const plot = { node, read, move };

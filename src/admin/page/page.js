@@ -17,7 +17,7 @@ const showHeader = (s) => {
   show('subjects', count(s.subjects.of_connections + s.subjects.of_keys));
 };
 
-/* Shows the findings; the worst one also in the tab's title. */
+/* Shows the findings, and the worst finding also in the tab's title. */
 const showFindings = ({ findings, name }) => {
   const items = findings.map(({ level, title, more, at }) => {
     const item = make('li', level), link = make('a', '', title);

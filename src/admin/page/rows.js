@@ -164,7 +164,7 @@ const events = new Table('events', fillEvent, 'Nothing has happened yet.');
 const named = new Table('named', fillNamed, 'No limits are named.');
 filtered.push(limits, named, ...tops.map(([, table]) => table), events);
 
-/* One Tab stop for all plots; the arrow keys move between the plots. */
+/* Makes one Tab stop for all plots. The arrow keys move between the plots. */
 const rove = () => {
   const plots = [...limits.body.querySelectorAll('.plot')];
   const stop = plots.find((plot) => plot === document.activeElement) || plots[0];

@@ -1,4 +1,6 @@
-/* Tables: one row for each key, reused over updates. The reader chooses order and filter. */
+/*
+ * Tables. Each key has one row, which updates reuse. The user of the page chooses order and filter.
+ */
 
 const filter = $('filter'), filtered = [];
 

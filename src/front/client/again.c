@@ -15,8 +15,8 @@
 #include "upstream/lane/lanes.h"
 
 /*
- * Chosen: how often each client tries a server that refuses. A role query takes a few milliseconds,
- * a failover takes seconds.
+ * Pauses of a client between two tries while the server refuses. Chosen: a role query takes a few
+ * milliseconds, a failover takes seconds.
  */
 #define FIRST_PAUSE_NS (10 * NS_PER_MS)
 #define MOST_PAUSE_NS (100 * NS_PER_MS)
@@ -84,7 +84,8 @@ static struct again *need_again(struct client *client)
 
 /*
  * Begins the wait when the first request has come back. `since_ns`: time of the first refusal of
- * that request. The pause starts anew unless the call was refused before.
+ * that request. If this is the first refusal of the request, the pause starts again at
+ * FIRST_PAUSE_NS.
  */
 static void again_begin(struct client *client, uint64_t since_ns)
 {
@@ -101,7 +102,7 @@ static void again_begin(struct client *client, uint64_t since_ns)
 
 /*
  * Ends the wait: no returned request is left. WAIT_LOGIN ends too, since the next request waits for
- * its own proof. An outage that has begun goes on for the next request.
+ * its own proof. If the client has an outage, the outage continues for the next request.
  */
 static void again_end(struct client *client)
 {
@@ -122,7 +123,10 @@ static bool is_served(const struct client *client)
            (client->state == CLIENT_DRAINING && client->reason == CLOSED_BY_CLIENT);
 }
 
-/* False if the call came no later than requests that have waited for a master in vain. */
+/*
+ * True if the call may wait for a master. False if requests that came at the same time as the call
+ * or later have already waited in vain.
+ */
 static bool again_may_wait(struct client *client, const struct call *call)
 {
     const struct again *again = client_extra(client)->again;
@@ -193,7 +197,7 @@ static bool is_read_again(const struct extra *extra)
     return kept != NULL && kept->kind == KEPT_READ && kept->len > 0;
 }
 
-/* A read that is sent again is charged for its later reply, not for this one. */
+/* A read that is sent again is charged for its later reply, not for this reply. */
 void again_take_bytes(struct client *client, const char *data, size_t n)
 {
     struct extra *extra = client->extra;
@@ -330,7 +334,7 @@ static void again_send_all(struct client *client, struct lane *lane)
     }
 }
 
-/* No lane was found: looks again after a pause. */
+/* No lane was found: weir looks again after a pause. */
 static void again_go_without(struct client *client)
 {
     lane_choice_end_refused(client);

@@ -4,7 +4,8 @@
  * lane to a master can be had.
  *
  * Problem: after a failover Redis answers READONLY to requests on their way to the old master.
- * Applications would have to send these again, though Redis says that nothing was run. Mechanism:
+ * Applications would have to send these requests again, though Redis says that nothing was run.
+ * Mechanism:
  *
  *   READONLY       again_take_back   the call comes back (unanswered.h); weir takes nothing newer
  *   other replies  again_take_bytes  these and weir's own replies wait in order behind the call
@@ -14,8 +15,8 @@
  *   failover-wait  again_pass_on     is over: the client gets the refusals
  *
  * Invariants: a call is charged once. A call is not sent again if it was run, if its connection was
- * lost, or if a later write of the client was run. Calls before such a write get their refusals,
- * since the order would change otherwise.
+ * lost, or if a later write of the client was run. Calls before that write get their refusals,
+ * since sending them again would change the order.
  *
  * Price: a copy of each request on shared lanes of an upstream with several servers (client_keep).
  * The worker's thread.
@@ -53,10 +54,10 @@ static inline bool again_is_on(const struct client *client)
 /* As lane_user_ops.on_not_run: takes a refused call back, if the client may wait for a master. */
 bool again_take_back(struct client *client, const struct call *call, enum not_run row);
 
-/* While again_is_on: bytes of the client's next reply. */
+/* Only while again_is_on: takes bytes of the client's next reply. */
 void again_take_bytes(struct client *client, const char *data, size_t n);
 
-/* While again_is_on: the reply to the oldest request of the call is complete. */
+/* Only while again_is_on: the reply to the oldest request of the call is complete. */
 void again_answered(struct client *client, const struct call *call);
 
 /* As client_ops.put_behind. */
@@ -71,14 +72,13 @@ void again_go_on(struct client *client);
 /* Gives up: the client gets the refusals of its returned requests, if there are any. */
 void again_pass_on(struct client *client);
 
-/*
- * again_stop is for a client that is being closed. again_free frees extra.again. Both are safe if
- * no request ever came back.
- */
+/* Ends the wait of a client that is being closed. Safe if no request ever came back. */
 void again_stop(struct client *client);
+
+/* Frees extra.again. Safe if no request ever came back. */
 void again_free(struct client *client);
 
-/* There is another master, or a connection can be had: all clients look for a lane now. */
+/* Another server has become master, or a connection can be had: all clients look for a lane now. */
 void again_wake(struct front *front);
 
 #endif

@@ -225,7 +225,7 @@ enum route answer_quit(struct client *client)
     return ROUTE_STOP;
 }
 
-/* True if calls or a message of the client's private lane are not finished. */
+/* True if a call or a message on the client's private lane is not finished. */
 static bool answer_is_busy(const struct client *client)
 {
     return client_has_own_lane(client) && client->lane_user.lane != NULL &&
@@ -239,9 +239,9 @@ static bool answer_listens(const struct client *client)
 }
 
 /*
- * True if the client stays on its lane after RESET, because a lasting pin keeps the lane. If weir
- * lends its own login to clients without one, the lane would have to log in anew: RESET then takes
- * the lane away.
+ * True if the client stays on its lane after RESET, because of a lasting pin. If weir lends its own
+ * login to clients without a login, the lane would have to log in again. RESET then takes the lane
+ * away.
  */
 static bool keeps_lane(const struct client *client)
 {
@@ -275,7 +275,7 @@ static enum route reset_lane(struct client *client)
     return ROUTE_WAIT;
 }
 
-/* Ends the client's session, and the session of a lane that the client keeps. */
+/* Ends the client's session. If the client keeps its lane, ends the lane's session, too. */
 static void reset_session(struct client *client)
 {
     bool keeps = keeps_lane(client) && pin_has(client, PIN_RESET);

@@ -1,8 +1,8 @@
 /*
  * Replies of weir's own to a request: a refusal, an error, or a reply to QUIT or RESET.
  *
- * The reply stands behind all earlier replies. Inside MULTI an error voids the transaction in
- * Redis, too.
+ * The reply is sent after all earlier replies. Inside MULTI an error reply also makes Redis discard
+ * the transaction.
  */
 #ifndef WEIR_FRONT_ANSWER_H
 #define WEIR_FRONT_ANSWER_H

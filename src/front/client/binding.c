@@ -13,8 +13,9 @@
 #define AGAIN_NS (10 * NS_PER_S)
 
 /*
- * The client is one connection too many. The client gets an error instead of replies that are being
- * gathered, and leaves. A client in its handshake is closed without an error.
+ * Turns away a client that is one connection too many. The client gets an error, and leaves.
+ * Replies that are being gathered are dropped. A client in its handshake is closed without an
+ * error.
  */
 static void binding_turn_away(struct client *client, enum rejection why)
 {
@@ -39,7 +40,8 @@ static bool counts_connections(const struct policy *policy)
 
 /*
  * True if a term of the client's policy holds for its address, its listener or its TLS name. Limits
- * on connects are then charged at accept. A variant has no terms, so the terms of its policy count.
+ * on connects are then charged at accept. A variant (limit/policy/variant.h) has no terms, so the
+ * terms of its policy count.
  */
 static bool binding_is_named(const struct client *client)
 {
@@ -61,7 +63,7 @@ static const struct policy *find_policy(const struct client *client, const struc
     return exceptions_bind(rules->exceptions, policies_match(rules->policies, facts), name);
 }
 
-/* Allocates what limits of the policy need for one connection. False: out of memory. */
+/* Allocates the memory that limits of the policy need for one connection. False: out of memory. */
 static bool binding_prepare(struct client *client, const struct policy *policy)
 {
     return meter_make_funnels(client, policy) &&
@@ -129,7 +131,8 @@ enum step {
 };
 
 /*
- * The units of connections to charge to the client's present policy, as a set for gate_connect.
+ * Returns the units (connections, connects) to charge to the client's present policy, as a set for
+ * gate_connect.
  */
 static unsigned units_due(const struct client *client, enum step step, bool is_same)
 {
@@ -193,8 +196,8 @@ static bool charge_connection(struct client *client, const struct charge_target 
 }
 
 /*
- * Binds the client by the present facts, and charges the units of this step. False: one connection
- * too many, or out of memory, and the client is closed.
+ * Finds the client's policy and subject by the present facts, and charges the units of this step.
+ * False: one connection too many, or out of memory, and the client is closed.
  */
 static bool identify(struct client *client, enum step step)
 {
@@ -327,9 +330,10 @@ bool binding_renew(struct client *client)
 }
 
 /*
- * Moves a client that shares the overflow subject to its own subject, once there is room. If
- * another connection already has that subject, one party could otherwise spend from both subjects.
- * The charges of the connection and its calls move along without asking the gate.
+ * Moves a client that shares the overflow subject to its own subject, once there is room. The
+ * subject may exist already, for another connection of the same party. The party could otherwise
+ * spend from both subjects. The charges of the connection and its calls move along without asking
+ * the gate.
  */
 void binding_leave_overflow(struct client *client)
 {

@@ -1,13 +1,13 @@
 /*
- * The policy and the subject that bind a client. Both are found at accept, when the facts about the
- * client change, and when the rules change. The charges of the connection (connections, calls in
- * flight) move along.
+ * Binding: finds the policy and the subject of a client. Both are found at accept, when the facts
+ * about the client change, and when the rules change. The charges of the connection (connections,
+ * calls in flight) move along.
  *
  * binding_enter is called at accept. binding_arrive follows once the address is known, and again
  * once the TLS name is known. binding_bind charges limits on connections (front/client/unbound.h
  * says when). Each returns false if the client is one connection too many: the client has been told
- * and leaves, or is closed in its handshake. Each also returns false out of memory, with the client
- * closed.
+ * and leaves, or is closed in its handshake. Each also returns false if memory is out; the client
+ * is then closed.
  */
 #ifndef WEIR_FRONT_BINDING_H
 #define WEIR_FRONT_BINDING_H
@@ -16,11 +16,10 @@
 
 #include "front/client/client.h"
 
-/*
- * binding_enter: the connection was accepted, and counts for its address. binding_move: a PROXY
- * header has changed the address.
- */
+/* The connection was accepted, and counts for its address. */
 __attribute__((warn_unused_result)) bool binding_enter(struct client *client);
+
+/* A PROXY header has changed the address. */
 __attribute__((warn_unused_result)) bool binding_move(struct client *client);
 
 /*
@@ -30,14 +29,14 @@ __attribute__((warn_unused_result)) bool binding_move(struct client *client);
 bool binding_arrive(struct client *client);
 
 /*
- * The client has logged in, sends its first command without CMD_HANDSHAKE, or has connected
+ * The client has logged in, or sends its first command without CMD_HANDSHAKE, or connected
  * UNBOUND_NS ago.
  */
 bool binding_bind(struct client *client);
 
 /*
- * The user, or the client name, has changed. A bound connection counts for its new subject; an
- * unbound one stays unbound.
+ * The user, or the client name, has changed. A bound connection counts for its new subject. An
+ * unbound connection stays unbound.
  */
 bool binding_change(struct client *client);
 

@@ -29,7 +29,7 @@ bool charge_waits_long(const struct client *client)
 
 /*
  * Returns 1 + the id of the limit that is not asked again after the wait; 0: all limits are asked.
- * A limit with a queue that gave no position must be asked again.
+ * If the limit's queue had no position for the command, the limit is asked again.
  */
 static uint32_t waits_for(const struct verdict *verdict)
 {
@@ -155,9 +155,9 @@ void charge_withdraw(struct client *client)
 }
 
 /*
- * True if `n` more bytes still belong to the handshake: requests before the first command, while
- * requests and replies stay small. A debt of the subject never delays a handshake. A reply to
- * COMMAND is too large for a handshake.
+ * True if `n` more bytes still belong to the handshake. A handshake is all requests before the
+ * first command outside class control, while requests and replies stay small. A debt of the subject
+ * never delays a handshake. A reply to COMMAND is too large for a handshake.
  */
 static bool is_greeting(const struct client *client, size_t n)
 {
@@ -177,8 +177,8 @@ static void count_greeting(struct client *client, uint64_t n)
 }
 
 /*
- * When the client's next command reached the head of the client's requests. Now, if the command has
- * not waited yet.
+ * Returns when the client's next command became the first of the client's requests. Returns the
+ * present time if the command has not waited yet.
  */
 static uint64_t headed_ns(const struct client *client)
 {
@@ -188,7 +188,7 @@ static uint64_t headed_ns(const struct client *client)
 /*
  * Decides on a command that is never refused, but waits for a debt of bytes. At first the command
  * waits until the present debt is paid, later only while more than a burst is owed. Other clients
- * of the subject can therefore not keep the command from passing. A handshake waits for replies in
+ * of the subject can therefore not delay the command for ever. A handshake waits for replies in
  * flight, since their size is unknown.
  */
 static enum gate ask_debtor(struct client *client, const struct charge_target *own, size_t n)
@@ -453,8 +453,8 @@ bool charge_is_in_debt(const struct client *client, enum unit unit)
 }
 
 /*
- * Charges bytes that have passed. A client pays for each piece before the next, so it makes
- * progress however much other clients owe at the same limit.
+ * Charges bytes that have passed. A client pays for each piece before the next piece, so it makes
+ * progress whatever other clients owe at the same limit.
  */
 static void charge_owe(struct client *client, enum unit unit, uint64_t n, uint8_t counted)
 {

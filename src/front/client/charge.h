@@ -1,6 +1,6 @@
 /*
- * The gate's decisions on a client's requests, and the charges for what has passed: commands, calls
- * in flight, bytes both ways.
+ * The gate's decisions on a client's requests, and the charges for commands, calls in flight, and
+ * bytes both ways.
  *
  * A command is charged to the connection's subject (front/client/binding.h), or to the subject that
  * its key names (front/client/meter.h). Connections, calls in flight and bytes are always charged
@@ -24,14 +24,14 @@
 enum gate charge_ask(struct client *client, const struct request *request, struct verdict *verdict);
 
 /*
- * As charge_ask, for `n` bytes that are no command (an empty line): only a debt of bytes makes
- * them wait.
+ * As charge_ask, for `n` bytes that are no command (an empty line): the bytes wait only for a debt
+ * of bytes.
  */
 enum gate charge_ask_bytes(struct client *client, size_t n);
 
 /*
  * Asks, before a lane is opened, whether the request is refused now. GATE_PASS: the request is not
- * refused, nothing is charged, and charge_ask decides later. Other results are those of charge_ask.
+ * refused, nothing is charged, and charge_ask decides later. Other results are as for charge_ask.
  */
 enum gate charge_ask_refusal(struct client *client, const struct request *request,
                              struct verdict *verdict);
@@ -50,7 +50,7 @@ bool charge_waits_long(const struct client *client);
  */
 bool charge_is_in_debt(const struct client *client, enum unit unit);
 
-/* This limit has refused `n` requests, at most UINT16_MAX: counts them for LIMIT TOP. */
+/* Counts `n` requests that this limit has refused, for LIMIT TOP. `n` is at most UINT16_MAX. */
 static inline void charge_count_refused(struct client *client, const struct limit *limit,
                                         uint32_t n)
 {
@@ -77,11 +77,10 @@ void charge_bytes_in(struct client *client, uint64_t n, uint8_t counted);
  */
 void charge_bytes_out(struct client *client, uint64_t n, uint8_t counted);
 
-/*
- * charge_answered: a call with these flags of COUNTED is answered. charge_calls_lost: no call in
- * flight will be answered.
- */
+/* A call with these flags of COUNTED is answered. */
 void charge_answered(struct client *client, uint8_t counted);
+
+/* None of the calls in flight will be answered. */
 void charge_calls_lost(struct client *client);
 
 #endif

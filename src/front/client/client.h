@@ -19,8 +19,8 @@
  * While the client waits, its bytes stay in `intake`. When `intake` is full, weir stops reading the
  * socket.
  *
- * This header has what every part of front may do with a client: answer it, make it wait, close it.
- * The callbacks of the client's socket and lane are above those parts, in
+ * This header has the functions that every part of front may call for a client: to answer it, make
+ * it wait, close it. The callbacks of the client's socket and lane call these parts:
  * front/client/connection.h. A client belongs to its worker's thread. The close callback frees the
  * client.
  */
@@ -50,14 +50,14 @@
 #include "upstream/lane/lane.h"
 
 /*
- * weir does not gather a request of more bytes first: the request streams to a private lane as its
- * bytes arrive.
+ * weir does not buffer a request of more bytes as a whole: the request streams to a private lane as
+ * its bytes arrive.
  */
 #define LARGE_REQUEST 65536
 /*
  * A client with more unanswered request bytes on a shared lane moves to a private lane. Redis reads
- * at most 16 KiB of a connection before it reads the next, so a flood on a private lane delays no
- * other client.
+ * at most 16 KiB from one connection before it reads from the next connection. A flood on a private
+ * lane therefore delays no other client.
  */
 #define SHARED_BYTES_MAX 32768
 /* this many unanswered calls are never a flood, however long they last */
@@ -65,19 +65,19 @@
 #define HEAVY_NS (10 * NS_PER_S)
 
 /*
- * A pin keeps a private lane with its client while no request needs the lane: Redis remembers
- * something of the client there.
+ * A pin keeps a private lane with its client while no request needs the lane: on this lane Redis
+ * has state of the client.
  *
- * A lasting pin ends with the connection. Nothing that the client sends ends a lasting pin, RESET
- * included, and no other client gets the lane afterwards. Any other pin ends when Redis forgets
- * what the pin stands for. See pin_add.
+ * A lasting pin ends with the connection. No request of the client ends a lasting pin, not even
+ * RESET, and no other client gets the lane afterwards. Any other pin ends when Redis forgets the
+ * state that the pin stands for. See pin_add.
  */
 
 /*
  * ROW(name, whether the pin lasts)
  *
  *   RESET        weir has reset the lane for its owner, and RESET is not answered yet
- *   ID           other clients may name this client by its id
+ *   ID           other clients may refer to this client by its id
  *   UNKNOWN      a command that weir does not know may have changed the session
  *   SESSION      a transaction may have changed name, tracking or library
  *   DATABASE     SELECT was queued in a transaction: weir does not know the database
@@ -132,8 +132,8 @@ struct passage {
 };
 
 /*
- * A client has half-closed while one of its commands may block. The probe tells whether that
- * command blocks: upstream/node/prober.h.
+ * State of a client that has half-closed while one of its commands may block. The probe tells
+ * whether that command blocks: upstream/node/prober.h.
  */
 struct ending {
     struct probe probe;
@@ -165,7 +165,7 @@ struct extra {
     struct gather *gather; /* NULL: replies pass on as they come */
     /* argument of the last CLIENT PAUSE ... WRITE that was queued in MULTI; 0: none */
     uint32_t pause_ms;
-    /* how often the next request has tried to get a lane that another client only keeps */
+    /* how often the next request has tried to get a lane that another client keeps unused */
     uint8_t retries;
     /*
      * the wait of the client's next request for a connection to Redis, also when the wait is over;
@@ -178,8 +178,9 @@ struct extra {
     struct lease kept;        /* lease on the private lane that the client had last */
     /* state for reads from replicas (read_side.h); NULL: the client reads from the default node */
     struct read_side *read_side;
-    struct unanswered unanswered; /* requests in flight on lanes with lane.keeps; see client_keep */
-    struct again *again;          /* requests that came back (again.h); NULL: no request ever did */
+    /* requests in flight on lanes that keep requests; see client_keep */
+    struct unanswered unanswered;
+    struct again *again; /* requests that came back (again.h); NULL: none ever came back */
     /* the address that the client connected to, as its PROXY header says; family 0: unknown */
     struct link_peer reached;
     /* PROXY header that is being read; heap; NULL: none, or the header is complete */
@@ -190,7 +191,7 @@ struct extra {
     struct subscriptions *subscriptions; /* on a cluster: subscriptions (subscribe.h); NULL: none */
     /* subscriptions as Redis counts them: channels, patterns and shard channels */
     uint32_t n_subscribed;
-    /* on a cluster: requests in flight on the private lane (carried.h); NULL: none ever was */
+    /* on a cluster: requests in flight on the private lane (carried.h); NULL: none so far */
     struct carry *carry;
     /* on a cluster: the client's places and hops (spread.h); NULL: none yet */
     struct spread *spread;
@@ -198,7 +199,7 @@ struct extra {
     uint64_t kept_bytes;
 };
 
-/* What weir knows of the size of the values that a client reads on shared lanes. */
+/* How much weir knows of the size of the values that a client reads on shared lanes. */
 enum reader {
     READER_NEW,   /* weir knows nothing */
     READER_ASKS,  /* the first read is in flight, and the next read waits for its reply */
@@ -212,11 +213,11 @@ enum reader {
 enum own_lane {
     OWN_NONE, /* the client has no private lane */
     /*
-     * no private lane; a lane that was to be lent to the client was unclean, so the next must be
-     * new
+     * no private lane; a lane that was to be lent to the client was unclean, so the next lane must
+     * be new
      */
     OWN_WANTS_NEW,
-    OWN_NEW, /* just lent to the client; no request of the client went there yet */
+    OWN_NEW, /* just lent to the client; no request of the client has been sent on the lane yet */
     OWN_USED,
     OWN_URGENT_NEW, /* as OWN_NEW, for one call, whatever database the lane has selected */
     OWN_URGENT,
@@ -245,7 +246,9 @@ struct waited_for {
     union {
         /* when the client entered in_list, connected, or ended its handshake; wraps */
         uint32_t since_ms;
-        /* for a client that only reads its last replies: bytes written by the last look; wraps */
+        /*
+         * for a client that only reads its last replies: bytes written up to the last look; wraps
+         */
         uint32_t written;
     };
     /* in ms: when timeouts.c last looked at the client; orders front->clients; wraps */
@@ -269,11 +272,13 @@ struct client {
     struct meter *meter;        /* NULL: the client's limits need no meter */
     struct unbound *unbound;    /* NULL: the client is bound; see front/client/unbound.h */
     struct lease shared;        /* lease on the shared lane of the client's session */
-    /* auth generation of the default node when the client came; see node_auth_generation */
+    /* auth generation of the default node when the client connected; see node_auth_generation */
     uint32_t auth_generation;
     uint32_t n_commands; /* commands for LIMIT TOP since client_tell_top */
     uint32_t n_bytes;    /* bytes both ways for LIMIT TOP since client_tell_top */
-    /* coverage_time when the client wrote where WAIT does not count: wait_coverage.h; 0: never */
+    /*
+     * coverage_time of the client's last write that WAIT does not count: wait_coverage.h; 0: never
+     */
     uint32_t wrote_at;
     uint16_t n_refused; /* refused commands for LIMIT TOP since client_tell_top */
     /* id of the limit that refused the n_refused commands, plus 1; 0: none yet */
@@ -296,8 +301,8 @@ struct client {
     uint8_t generation : 1; /* front.generation of the rules that bind the client */
     uint8_t own_lane : 3;   /* enum own_lane; written only by lane_choice.c */
     /*
-     * the private lane has the client's CLIENT SETNAME name; without a private lane: extra.kept has
-     * it
+     * the private lane has the client's CLIENT SETNAME name; without a private lane: the lane of
+     * extra.kept has the name
      */
     bool is_name_set : 1;
     bool was_refused : 1; /* the lane that the client waited for could not be opened */
@@ -310,7 +315,10 @@ struct client {
     bool is_keyed : 1; /* the key of a command may name the subject that is charged */
 };
 
-/* Functions of parts above the client. front_init sets front.client_ops. */
+/*
+ * Functions that struct client calls in parts of front that depend on it. front_init sets
+ * front.client_ops.
+ */
 struct client_ops {
     /* Logs that the client is closed, and why. */
     void (*log_closed)(const struct client *client, enum log_site site, const char *why);
@@ -321,7 +329,7 @@ struct client_ops {
     void (*answer_behind)(struct client *client, struct slice reply);
     /* Sends bytes behind the requests that have come back to the client (again.h). */
     void (*put_behind)(struct client *client, const char *data, size_t n);
-    /* As lane_user_ops.on_not_run, for a call at this place of a client on a cluster. */
+    /* As lane_user_ops.on_not_run, for a call at this place. */
     bool (*on_not_run)(struct place *place, const struct call *call, enum not_run row,
                        struct slice reply);
     /* A lane is lost, and with it calls of the client at a place. */
@@ -335,7 +343,7 @@ struct client_ops {
      */
     void (*on_leaving)(struct client *client);
     /*
-     * The client has just been closed, from state `was`. Each part frees what it holds for the
+     * The client has just been closed, from state `was`. Each part of front frees its state of the
      * client.
      */
     void (*on_close)(struct client *client, enum client_state was);
@@ -487,7 +495,7 @@ void client_resume(struct client *client, enum client_wait reason);
 void client_resume_woken(struct client *client, enum client_wait reason);
 
 /*
- * Wakes the link once none of the client's calls is in flight. Without calls in flight the link may
+ * Wakes the link once all of the client's calls are answered. If no call is in flight, the link may
  * never be woken.
  */
 void client_want_idle(struct client *client);
@@ -514,10 +522,12 @@ static inline bool pins_last(const struct client *client)
     return (client->pins & PINS_THAT_LAST) != 0;
 }
 
-/* Adds a pin: from now on Redis remembers what the pin stands for on the client's lane. */
+/*
+ * Adds a pin: from now on Redis remembers, on the client's lane, the state that the pin stands for.
+ */
 void pin_add(struct client *client, enum pin pin);
 
-/* Ends a pin that does not last: Redis has forgotten what the pin stands for. */
+/* Ends a pin that does not last: Redis has forgotten the state that the pin stands for. */
 static inline void pin_end(struct client *client, enum pin pin)
 {
     client->pins &= (uint16_t)~pin;
@@ -542,7 +552,7 @@ static inline bool client_has_more(const struct client *client)
     return in != NULL && (in->has_frame || in->scanned < in->filled);
 }
 
-/* Sends bytes to the client. More unread output than output-limit closes the client. */
+/* Sends bytes to the client. Closes the client if its unread output exceeds output-limit. */
 void client_output(struct client *client, const char *data, size_t n);
 
 /*
@@ -562,10 +572,12 @@ bool client_put_out(void *client, const char *data, size_t n);
 void client_limit_unread(struct client *client, uint64_t more);
 
 /*
- * A hop or a compound keeps `n` more bytes of a reply, or `n` bytes less. Kept bytes count as
- * unread, so client_note_kept may close the client. Only for a client with extra.
+ * A hop or a compound keeps `n` more bytes of a reply. Kept bytes count as unread, so the call may
+ * close the client. Only for a client with extra.
  */
 void client_note_kept(struct client *client, size_t n);
+
+/* A hop or a compound no longer keeps `n` bytes of a reply. Only for a client with extra. */
 void client_note_kept_less(struct client *client, size_t n);
 
 /*
@@ -596,7 +608,8 @@ void client_answer_apart(struct client *client, struct reply_source *source, str
 
 /*
  * Returns a copy of the reply to a client for which no lane could be opened: Redis' whole error
- * reply, or weir's error. The caller frees the copy. NULL: there is no text, or no memory.
+ * reply, or weir's error. The caller frees the copy. NULL: Redis and weir give no text, or memory
+ * is out.
  */
 char *client_copy_refusal(enum lane_end end, struct slice reply);
 
@@ -641,8 +654,10 @@ void client_return(struct client *client);
 
 void client_close(struct client *client);
 
-/* As client_leave and client_close, with weir's reason. The first reason given counts. */
+/* As client_leave, with weir's reason. The first reason given counts. */
 void client_leave_for(struct client *client, enum ending_reason reason);
+
+/* As client_close, with weir's reason. The first reason given counts. */
 void client_close_for(struct client *client, enum ending_reason reason);
 
 /* Closes, counts and logs the client after memory ran out. Does nothing if the client is closed. */
@@ -661,14 +676,14 @@ void client_note_heavy(struct client *client);
 void client_tell_top(struct client *client);
 
 /*
- * Flushes the client's counters if they hold refusals. Refusals that are counted from now on are of
- * this limit.
+ * Flushes the client's counters if they hold refusals. The next refusals to be counted are refusals
+ * by this limit.
  */
 void client_change_refuser(struct client *client, const struct limit *limit);
 
 /*
- * Keeps copies of `n` requests of this command that are about to be called on a lane with
- * lane.keeps. Empty `bytes`: the requests cannot be sent again. False: out of memory.
+ * Keeps copies of `n` requests of this command that are about to be sent on a lane that keeps
+ * requests (lane.keeps). Empty `bytes`: the requests cannot be sent again. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool client_keep(struct client *client,
                                                      const struct command *command,

@@ -6,8 +6,8 @@
  *                 ^  \________________^   |
  *                 |_______________________| see client_return
  *
- * Every state may end in closed. Only client_return leads back from closing, while output is
- * OUTPUT_ENDED or OUTPUT_OVERDUE. weir takes the requests of an open client if and only if the
+ * Every state may end in closed. Only client_return leads back from closing, and only while output
+ * is OUTPUT_ENDED or OUTPUT_OVERDUE. weir takes the requests of an open client if and only if the
  * client's set of waits is empty.
  */
 #ifndef WEIR_FRONT_CLIENT_STATE_H
@@ -27,8 +27,8 @@ enum client_state {
 };
 
 /*
- * How the client's output ends. A later value replaces an earlier one. Only client_return goes
- * back.
+ * How the client's output ends. The value changes only to a later one of this list, except in
+ * client_return.
  */
 enum client_output {
     OUTPUT_SENT, /* output is sent */
@@ -40,7 +40,7 @@ enum client_output {
     OUTPUT_CUT, /* closing: a reply is lost, and no later reply may take its position */
 };
 
-/* True if a client may go from state `from` to state `to`. False if both are equal. */
+/* True if a client may change from state `from` to another state `to`. */
 bool client_state_may_follow(enum client_state from, enum client_state to);
 
 /* Rows of front/waits.def, as bit numbers. */

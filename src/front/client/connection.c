@@ -76,8 +76,8 @@ static bool must_pay_first(const struct client *client)
 
 /*
  * True if the client reads more slowly than replies come. A client is not slow while feed.c does
- * not read its requests. A library that writes a whole pipeline before it reads would otherwise
- * wait for ever.
+ * not read its requests. Otherwise a library that writes a whole pipeline before it reads a reply
+ * would wait for ever.
  */
 static bool is_slow(const struct client *client)
 {
@@ -279,8 +279,8 @@ static void on_kept_bytes(struct lane_user *lane_user, const char *data, size_t 
 }
 
 /*
- * Notes n replies for reads from replicas. Replies to commands that neither read nor write say
- * nothing about Redis' keys.
+ * Notes n replies for reads from replicas. Only replies to reads and writes say something about
+ * Redis' keys.
  */
 static void connection_note_answered(struct client *client, uint32_t n)
 {
@@ -348,7 +348,7 @@ static const struct lane_user_ops lane_user_ops_kept = {LANE_USER_OPS, .on_bytes
 
 /*
  * Ends the passthrough lane behind the replies that Redis still owes. For a half-closed client
- * Redis sends what it can write at once.
+ * Redis sends the replies that it can write at once.
  */
 static void end_passthrough(struct client *client)
 {
@@ -363,8 +363,8 @@ static void end_passthrough(struct client *client)
 
 /*
  * Closes a client that leaves, once all its requests are answered. The private lane is closed
- * before the last reply goes out. What the client then does on another connection may rely on the
- * end of the old one.
+ * before the last reply goes out. After its last reply, the client may therefore rely on the end of
+ * this connection when it uses another one.
  */
 static void finish_when_answered(struct client *client)
 {

@@ -3,7 +3,8 @@
  * the connection. The lane reports replies, answers and the lane's end. When a client leaves or is
  * closed, the callbacks here tell each part of front.
  *
- * Layers: this file calls those parts of front. Those parts know clients by client.h only.
+ * Layers: this file calls the other parts of front. The other parts use clients only through
+ * client.h.
  */
 #ifndef WEIR_FRONT_CONNECTION_H
 #define WEIR_FRONT_CONNECTION_H

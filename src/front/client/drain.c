@@ -48,8 +48,9 @@ void client_drain_look(struct client *client)
 /* ---- all clients ---- */
 
 /*
- * Closes a client that has ignored client_part for a tick, such as one in a pool that reads no idle
- * connections. Closes a client after a whole tick of its handshake, since no reply can reach it.
+ * Closes a client that has ignored client_part for a tick. For example, a connection pool may not
+ * read its idle connections. Closes a client after a whole tick of its handshake, since no reply
+ * can reach it.
  */
 static void drain_look_at(struct client *client)
 {
@@ -68,7 +69,10 @@ static void drain_look_at(struct client *client)
 
 /* ---- clients that are still connected, for the log ---- */
 
-/* Names what Redis keeps for the client, or what the client blocks on. NULL: nothing. */
+/*
+ * Returns a text that names the state that Redis keeps for the client, or the command that blocks
+ * the client. NULL: neither.
+ */
 static const char *attachment(const struct client *client)
 {
     const struct lane *lane = client_has_own_lane(client) ? client->lane_user.lane : NULL;
@@ -85,7 +89,7 @@ static const char *attachment(const struct client *client)
     return NULL;
 }
 
-/* Names what keeps the client busy. */
+/* Returns a text that names the reason why the client is busy. */
 static const char *occupation(const struct client *client)
 {
     const struct extra *extra = client_extra(client);
@@ -157,7 +161,7 @@ static void drain_on_tick(uv_timer_t *tick)
 {
     struct front *front = tick->data;
     struct list *next;
-    loop_tick(front->loop); /* there may have been no event since the last tick */
+    loop_tick(front->loop); /* the loop may have had no event since the last tick */
     for (struct list *at = front->clients.next; at != &front->clients; at = next) {
         next = at->next;
         drain_look_at(container_of(at, struct client, in_front));

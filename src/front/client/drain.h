@@ -8,8 +8,8 @@
  *   connected or ended its handshake in the tick   one tick later: a command may be on its way
  *   blocks, subscribes, is in MULTI or mid-request when done, or when the front is closed
  *
- * A client that is let go reads the end of weir's side. The client cannot send its next command to
- * a connection that is about to close. A client that is still connected a tick later is closed.
+ * A client that is let go sees that weir has closed its side. The client therefore sends its next
+ * command on a new connection. A client that is still connected a tick later is closed.
  */
 #ifndef WEIR_FRONT_DRAIN_H
 #define WEIR_FRONT_DRAIN_H

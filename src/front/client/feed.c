@@ -31,8 +31,8 @@ static void protocol_error(struct client *client, const struct request_scan *sca
 }
 
 /*
- * Limits on the size of the next request. Operators need no login for weir's own commands, which
- * have more arguments than Redis takes before a login.
+ * Limits on the size of the next request. Before a login Redis takes only few arguments. Operators
+ * need no login for weir's own commands, which may have more arguments.
  */
 static const struct request_limits *limits_of(const struct client *client)
 {
@@ -98,7 +98,7 @@ static bool can_go_on(const struct client *client)
            client_extra(client)->passage == NULL;
 }
 
-/* Takes requests as long as they can go. */
+/* Takes requests until one must wait. */
 static void take_all(struct client *client, struct intake *in)
 {
     const struct request_limits *limits = limits_of(client);
@@ -171,7 +171,7 @@ static void feed_take(struct client *client, struct intake *in)
         if (in->held_ns != 0)
             in->waits |= client->waits;
         if (!client_waits_for(client, WAIT_SHARE | WAIT_WORKER))
-            /* a share that the fair queue granted meanwhile goes to other clients */
+            /* a share that the fair queue has granted meanwhile is given back */
             fair_share_stop(client);
         return;
     }
@@ -460,7 +460,10 @@ void feed_passed(struct client *client, size_t n)
         hold_passage(client);
 }
 
-/* A read of a passing bulk may fill all the room there is, since weir keeps no byte of the bulk. */
+/*
+ * While a bulk string passes through, a read may fill the whole buffer, since weir keeps no byte of
+ * the bulk string.
+ */
 char *feed_room(struct link *link, size_t *room)
 {
     struct client *client = container_of(link, struct client, link);
@@ -520,8 +523,8 @@ static uint64_t unread_bytes(const struct client *client)
 }
 
 /*
- * True for a client that is never stopped for want of memory. Operators must be served. A stop
- * would not reduce what Redis sends to a passthrough client.
+ * True for a client that is never stopped for want of memory. Operators must be served. For a
+ * passthrough client, a stop would not reduce the bytes that Redis sends.
  */
 static bool is_exempt(const struct client *client)
 {

@@ -3,11 +3,11 @@
  * request passes piece by piece. A request that is unfinished or must wait is kept. Nothing is read
  * while weir is short of memory.
  *
- * Short of memory (base/ladder.h): the main thread measures and sets the step. The worker frees
- * idle memory. The worker reads nothing from a client that holds more unread replies than its
- * share, until that client has read. Replies go on, in order, so such a client resumes by reading.
- * Kept request bytes stop no client, since only further reading completes a request. INTAKE_MAX
- * bounds kept request bytes.
+ * Shortage of memory (base/ladder.h): the main thread measures memory and sets the step. The worker
+ * frees idle memory. The worker reads nothing from a client that holds more unread replies than its
+ * share, until that client has read. Replies go on in order, so the stopped client resumes once it
+ * has read enough. Kept request bytes stop no client, since only further reading completes a
+ * request. INTAKE_MAX bounds kept request bytes.
  */
 #ifndef WEIR_FRONT_FEED_H
 #define WEIR_FRONT_FEED_H

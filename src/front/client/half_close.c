@@ -20,8 +20,9 @@ static bool waits_in_redis(const struct client *client)
 static void end_waiting(struct client *client);
 
 /*
- * A probed call that is still the oldest blocks: Redis has had time to answer it. Redis would close
- * such a connection, and weir does too. If Redis has answered the call, the next call is probed.
+ * If the probed call is still the oldest, its command blocks, since Redis has had time to answer.
+ * Redis would close the half-closed connection of a blocked client, and so does weir. If Redis has
+ * answered the call, the next call is probed.
  */
 static void half_close_on_probe_over(struct probe *probe)
 {
@@ -33,13 +34,13 @@ static void half_close_on_probe_over(struct probe *probe)
         end_waiting(client);
         return;
     }
-    /* Later requests are not run: their replies would take the position of the lost one. */
+    /* Later requests are not run: their replies would take the position of the lost reply. */
     lane_choice_abandon(client);
     fair_share_stop(client);
     client_cut_for(client, CLOSED_BY_CLIENT);
 }
 
-/* Out of memory: NULL, and the client is closed. */
+/* Returns extra.ending, allocated on first use. NULL: out of memory, and the client is closed. */
 static struct ending *need_ending(struct client *client)
 {
     struct extra *extra = client_need_extra(client);
@@ -57,8 +58,8 @@ static struct ending *need_ending(struct client *client)
 }
 
 /*
- * A command of a half-closed client must not block in Redis: it could take an element that no
- * client receives.
+ * A command of a half-closed client must not block in Redis. The command could take an element from
+ * a list, and no client would get the element.
  */
 static void end_waiting(struct client *client)
 {

@@ -11,14 +11,15 @@
 void half_close_begin(struct client *client);
 
 /*
- * The client has half-closed behind requests that weir does not read yet. Redis reads on behind a
- * command that blocks, and would close the connection now.
+ * The client has half-closed behind requests that weir does not read yet. While a command blocks,
+ * Redis reads on behind the command. Redis would see the half-close, and would close the connection
+ * now.
  */
 void half_close_foresee(struct client *client);
 
 /*
- * Requests have been taken or answered since: a half-closed client leaves once all are taken. May
- * close the client.
+ * To be called after requests were taken or answered: a half-closed client leaves once all its
+ * requests are taken. May close the client.
  */
 void half_close_check(struct client *client);
 

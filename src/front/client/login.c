@@ -137,7 +137,10 @@ enum stage {
 struct login_step {
     struct question question;
     struct login_attempt attempt;
-    /* fires at handshake-timeout in STAGE_WAITS; on_due is set once room is reserved */
+    /*
+     * fires after handshake-timeout in STAGE_WAITS; on_due is set once the heap has room for the
+     * alarm
+     */
     struct alarm late;
     struct front *front;
     struct client *client; /* NULL: the client is closed, and the reply only decides a charge */
@@ -172,9 +175,7 @@ static void free_step(struct login_step *step)
     free(step);
 }
 
-/*
- * If a failure may be charged, a question in flight stays until Redis answers, without the client.
- */
+/* If a failure may be charged, the question in flight outlives the client until Redis answers. */
 void login_end(struct client *client)
 {
     struct login_step *step = client_extra(client)->login;
@@ -194,8 +195,8 @@ void login_end(struct client *client)
 /* ---- on an auth lane ---- */
 
 /*
- * True if Redis has accepted these credentials before: the client already has the user, and an
- * error reply would not take the user away.
+ * True if Redis has accepted these credentials before. The client then has the user already, and an
+ * error reply would leave the client with that user.
  */
 static bool is_renewal(const struct login_step *step)
 {
@@ -264,7 +265,7 @@ static void login_on_judged(struct question *question, enum judgement judgement,
         return;
     }
     if (step->client->front->nodes.worker_lanes.upstream->is_cluster && redirect_is(reply))
-        /* AUTH has no cluster slot, so a redirect is false, and no client may see it */
+        /* AUTH has no cluster slot, so a redirect is wrong, and no client may see the redirect */
         reply = SLICE("-UPSTREAM moved\r\n");
     /* without `reply` the client gets weir's own error */
     if (judgement == JUDGED_FALSE && memchr(reply.at, '\0', reply.len) == NULL)
@@ -514,8 +515,9 @@ static enum login_result judged(struct client *client, struct login_step *step)
 }
 
 /*
- * Bounds the wait for an auth lane that is being dialled by the time that an outage may last. The
- * wait of returned requests has a bound of its own. False: out of memory, and the client is closed.
+ * Limits the wait for an auth lane that is being opened to the time that a client may wait in an
+ * outage. The wait of returned requests has another limit. False: out of memory, and the client is
+ * closed.
  */
 static bool watch_dial(struct client *client, struct login_step *step, bool is_handshake)
 {

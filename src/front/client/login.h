@@ -3,7 +3,7 @@
  * AUTH of its own.
  *
  * Only +OK on the auth lane changes the user of a client. A private lane is logged in afterwards,
- * and must answer +OK too. Inside MULTI weir takes neither AUTH nor HELLO (route.c).
+ * and must answer +OK too. Inside MULTI weir refuses AUTH and a HELLO that logs in (route.c).
  */
 #ifndef WEIR_FRONT_LOGIN_H
 #define WEIR_FRONT_LOGIN_H
@@ -35,7 +35,7 @@ void login_look(struct front *front);
 /*
  * Asks Redis again about the client's credentials. LOGIN_GONE: Redis refuses the credentials, and
  * the client leaves. LOGIN_PASSED: the session is proven, if the user's generation has not ended
- * since the question. Other results are those of login_ask.
+ * since the question. Other results are as for login_ask.
  *
  * Call login_end afterwards unless login_has_begun. `is_handshake`: the request that waits is a
  * handshake, which decides how long an outage may last.
@@ -48,7 +48,7 @@ enum login_result login_prove(struct client *client, bool is_handshake);
  */
 enum login_result login_renew(struct client *client, bool is_handshake);
 
-/* Makes the next login_prove ask again. Called if Redis did not answer the last one. */
+/* Makes the next login_prove ask Redis again. Called if Redis did not answer the last question. */
 void login_prove_again(struct client *client);
 
 /*

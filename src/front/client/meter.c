@@ -82,7 +82,7 @@ static bool meter_has_funnels(const struct policy *policy)
     return policy != NULL && policy->of_scope[PER_CONNECTION] != 0;
 }
 
-/* The connection's own funnels under this policy. NULL: not made yet. */
+/* The connection's own funnels under this policy. NULL: the funnels have not been made yet. */
 static struct subject *meter_funnels(const struct client *client, const struct policy *policy)
 {
     struct subject *own = client->meter != NULL ? client->meter->owns : NULL;
@@ -209,8 +209,8 @@ static bool is_held_for(const struct client *client, const struct policy *policy
 }
 
 /*
- * The charge target that the key names. The meter mostly holds the subject already. Out of memory
- * closes the client.
+ * The charge target that the key names. In most cases the meter holds the subject already. Out of
+ * memory closes the client.
  */
 static struct charge_target target_by_key(struct client *client, struct slice key)
 {

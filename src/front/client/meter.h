@@ -2,8 +2,8 @@
  * The charge target of a client's requests: funnels of the connection's subject, of the subject
  * that a key names, or of the connection itself.
  *
- * A client has a struct meter if its limits need more than a count of commands: funnels of the
- * connection, calls in flight, positions of a delayed command, debts of bytes.
+ * A client has a struct meter if its limits need more than a count of commands. The meter has
+ * funnels of the connection, calls in flight, positions of a delayed command, and debts of bytes.
  */
 #ifndef WEIR_FRONT_METER_H
 #define WEIR_FRONT_METER_H
@@ -38,10 +38,11 @@ struct meter {
 };
 
 /*
- * The client's meter, allocated if needed, with room for its alarms. NULL: out of memory;
- * meter_need then closes the client.
+ * Returns the client's meter, allocated if needed, with room for its alarms. NULL: out of memory.
  */
 struct meter *meter_make(struct client *client);
+
+/* As meter_make, but closes the client when memory is out. */
 struct meter *meter_need(struct client *client);
 
 /* Frees the meter and its funnels. Safe without a meter. */
@@ -49,15 +50,15 @@ void meter_free(struct client *client);
 
 /*
  * Makes the connection's own funnels under this policy, if the policy has limits `per connection`.
- * The funnels are made once. A client that changes its policy to and fro therefore gets no fresh
- * burst. False: out of memory.
+ * The funnels of a policy are made only once. A client that changes its policy and then changes
+ * back therefore gets no fresh burst. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool meter_make_funnels(struct client *client,
                                                             const struct policy *policy);
 
 /*
- * The client has new rules: its waits for limits end, and the gate is asked again at the end of
- * this iteration.
+ * The client has new rules: the client's waits for limits end, and the gate is asked again at the
+ * end of this iteration.
  */
 void meter_ring(struct client *client);
 /*
@@ -75,16 +76,15 @@ bool meter_is_waiting(const struct client *client);
  */
 void meter_forget_positions(struct client *client);
 
-/*
- * meter_drop_positions: the positions are used, or lost. meter_leave_queue: the command will not be
- * sent, and gives its positions up.
- */
+/* The command's positions are used, or lost. */
 void meter_drop_positions(struct client *client);
+
+/* The command will not be sent, and gives up its positions. */
 void meter_leave_queue(struct client *client);
 
 /* ---- which funnels are charged ---- */
 
-/* The charge target of the connection. The policy may be NULL: no limits. */
+/* The charge target of the connection. Its policy is NULL if no limits apply. */
 struct charge_target payer_of(struct client *client);
 
 /*
@@ -94,8 +94,8 @@ struct charge_target payer_of(struct client *client);
 struct charge_target payer_for(struct client *client, const struct request *request);
 
 /*
- * True if the charge target depends on a key beyond the buffered part of a large request. No other
- * subject is charged instead.
+ * True if the charge target depends on a key beyond the buffered part of a large request. weir
+ * charges no other subject in place of the key's.
  */
 bool payer_is_hidden(const struct client *client, const struct request *request);
 

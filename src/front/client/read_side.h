@@ -88,15 +88,20 @@ struct nodes_row *read_side_find_row(const struct front *front, const struct nod
 struct nodes_row *read_side_row(const struct client *client);
 
 /*
- * Move the client to the replica, and back. Only while none of the client's calls is in flight on a
- * shared lane.
+ * Moves the client to the replica. Only while none of the client's calls is in flight on a shared
+ * lane.
  */
 void read_side_enter(struct client *client);
+
+/*
+ * Moves the client back to the default node. Only while none of the client's calls is in flight on
+ * a shared lane.
+ */
 void read_side_leave(struct client *client);
 
 /*
- * From now on the client reads from this replica, once its login there is proven. NULL: from no
- * replica. Only while the client is at the default node.
+ * The client will read from this replica once its login at the replica is proven. NULL: the client
+ * reads from no replica. Only while the client is at the default node.
  */
 void read_side_choose(struct client *client, struct node *node);
 

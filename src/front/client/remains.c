@@ -8,7 +8,8 @@
 struct remains {
     struct list in_front;       /* in front.remains */
     struct lane_user lane_user; /* the lane user of the calls */
-    struct link link; /* hollow link; woken when the last call is answered or the lane is closed */
+    /* a link without a socket; woken when the last call is answered or the lane is closed */
+    struct link link;
     struct front *front;
     struct node *node;           /* the node of the lane; one reference */
     struct rules *rules;         /* the rules of `policy`; one reference */
@@ -27,7 +28,10 @@ static struct remains *remains_of(struct lane_user *lane_user)
 
 /* ---- the charge target ---- */
 
-/* The charge target, without the funnels `per connection`, which have ended with the connection. */
+/*
+ * The charge target. Funnels `per connection` are not part of it, because they ended with the
+ * connection.
+ */
 static struct charge_target remains_charge_target_of(const struct remains *remains)
 {
     struct charge_target target = {remains->policy, {[PER_SUBJECT] = remains->subject}};
@@ -80,8 +84,8 @@ static void keep_up(struct remains *remains)
 
 /*
  * Estimates the bytes that Redis has yet to send: REMAINS_CALL_BYTES for each unanswered request.
- * If a reply is being read and more bytes than that are known to be missing, the missing bytes
- * count too.
+ * If a reply is being read and lacks more bytes than REMAINS_CALL_BYTES, the missing bytes count
+ * too.
  */
 static uint64_t bytes_left(const struct remains *remains)
 {

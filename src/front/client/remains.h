@@ -1,18 +1,18 @@
 /*
- * What a closed client has left in Redis: the calls on its lane, and the subject that pays for the
- * calls.
+ * The calls that a closed client has left on its lane, and the subject that pays for these calls.
  *
  *   client  --> lane, 3 calls          the client is closed (a reset, a time-out, output-limit)
  *   remains --> lane, 3 calls          is now the lane user: charges bytes, ends calls in flight
  *
  * A call costs its subject until Redis has answered it or its lane is closed, with or without its
- * client. A client that resets its connection gains nothing: calls in flight and reply bytes stay
- * the subject's. Limits `per connection` end with the connection.
+ * client. A client that resets its connection gains nothing, since its subject still pays for the
+ * calls in flight and for the bytes of their replies. Limits `per connection` end with the
+ * connection.
  *
  * The size of a reply is unknown before the reply begins, and may be anything. Until the reply
  * begins, a call counts as half of REMAINS_MAX_BYTES. While more than REMAINS_MAX_BYTES are left at
- * a node, each subject with remains there waits with its next requests. Redis runs requests in
- * order, so those requests would run behind the calls anyway.
+ * a node, requests of each subject with remains at the node wait. This wait costs little, since
+ * Redis runs requests in order: the requests would run after the calls in any case.
  *
  * Belongs to the worker's thread. Freed when the last call is answered or the lane is closed.
  */
@@ -38,8 +38,8 @@ void remains_leave(struct client *client);
 void remains_leave_lane_user(struct client *client, struct lane_user *lane_user);
 
 /*
- * True if the client's next request must wait: closed clients of its subject have left too much at
- * the node.
+ * True if the client's next request must wait, because closed clients of its subject have left too
+ * many bytes at the node.
  */
 static inline bool remains_must_wait(const struct client *client, const struct node *node)
 {

@@ -41,7 +41,7 @@ void reply_mode_set(struct reply_mode *mode, enum reply_word word)
     case REPLY_OFF:
         mode->hearing = HEARS_NOTHING;
         break;
-    case REPLY_SKIP: /* after OFF there is nothing to skip */
+    case REPLY_SKIP: /* in mode OFF no reply would be sent that could be skipped */
         if (mode->hearing != HEARS_NOTHING)
             mode->hearing = HEARS_NOT_NEXT;
         break;

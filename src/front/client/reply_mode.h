@@ -1,5 +1,6 @@
 /*
- * The mode that CLIENT REPLY sets: a client hears all replies, none, or not the next one.
+ * The mode that CLIENT REPLY sets: a client hears all replies (ON), no replies (OFF), or all except
+ * the next reply (SKIP).
  *
  * A mode takes effect when Redis has allowed CLIENT REPLY. Pure: touches only its own struct.
  */
@@ -29,8 +30,8 @@ struct reply_mode {
 };
 
 /*
- * Tells whether the client hears the reply to CLIENT REPLY. Redis answers CLIENT REPLY as if in
- * mode ON.
+ * Tells whether the client hears the reply to CLIENT REPLY itself. Redis answers CLIENT REPLY as if
+ * the mode were ON.
  */
 enum word_heard { WORD_IS_HEARD, WORD_IS_SILENT, WORD_IS_SILENT_ON_ERROR, WORD_IS_HEARD_ON_ERROR };
 

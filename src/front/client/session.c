@@ -146,7 +146,10 @@ static bool library_change(struct list *known, struct library **held, bool is_ve
 
 /* ---- the session's values ---- */
 
-/* The login by which Redis knows the client: the client's own, or weir's lent one. NULL: none. */
+/*
+ * The login under which the client's requests run: the client's own login, or weir's login, lent to
+ * the client. NULL: none.
+ */
 static struct login *session_login_of(const struct client *client)
 {
     const struct session *session = client->session;
@@ -161,8 +164,8 @@ struct login *session_login(const struct client *client)
 }
 
 /*
- * The client's auth generation at a node. Each node counts generations of its own. At a node
- * without a place or read_side the client is in the node's present generation.
+ * The client's auth generation at a node. Each node counts generations of its own. If the client
+ * has neither a place nor a read_side at the node, the result is the node's present generation.
  */
 static uint32_t auth_generation_at(const struct client *client, const struct node *node)
 {
@@ -220,7 +223,7 @@ struct nodes_row *session_row(const struct client *client)
 }
 
 /*
- * The client's proof at this node. A client without a place there has only the default node's
+ * The client's proof at this node. A client without a place at the node has only the default node's
  * proof, which does not hold at other nodes.
  */
 static struct auth_proof *proof_at(const struct client *client, const struct nodes_row *row)
@@ -326,8 +329,8 @@ bool session_is_anonymous(const struct client *client)
     if (session_login_of(client) != NULL)
         return false;
     /*
-     * Redis keeps serving connections that are older than its password. If Redis no longer has a
-     * password, Redis serves all connections.
+     * Redis goes on serving connections that were made before a password was set. If Redis no
+     * longer has a password, Redis serves all connections.
      */
     return (client->auth_generation & node_auth_generation(front_default_node(client->front)) &
             AUTH_GENERATION_NEEDS_AUTH) != 0;
@@ -438,8 +441,8 @@ static void drop_kept(struct client *client)
 }
 
 /*
- * The session has another key: drops the leases by the old key. Redis has changed the session of a
- * private lane too, so the lane gets the new key.
+ * The key of the session has changed: drops the leases on lanes of the old key. Redis has changed
+ * the session of a private lane too, so the lane gets the new key.
  */
 static void change_lane(struct client *client, bool has_logged_in)
 {
@@ -606,8 +609,8 @@ void session_audit_lane(const struct lane_user *lane_user, const struct lane *la
     struct lane_key key = session_key(client, lane_node(lane));
     key.is_apart = lane->key.is_apart;
     /*
-     * A private lane from an earlier generation of the user goes on, as in Redis. A login consists
-     * of weir's own bytes.
+     * A private lane may be used in a later generation of the user, as in Redis. While the client
+     * waits for a login, weir sends only bytes of its own.
      */
     bool is_unseen = lane->user == NULL && client_has_own_lane(client) && session_is_proven(client);
     assert(session_is_witnessed(client) || is_unseen || lane_user->is_sending ||

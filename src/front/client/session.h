@@ -3,9 +3,9 @@
  * the session.
  *
  * Only session_log_in and session_reset change the user: front/client/login.h says when. The caller
- * of either then binds the client anew (front/client/binding.h). Redis decides SELECT, the protocol
- * of HELLO and CLIENT SETNAME. weir notes the arguments when it sends such a command, and adopts
- * the arguments when Redis accepts them.
+ * of one of these functions then binds the client again (front/client/binding.h). Redis decides
+ * SELECT, the protocol of HELLO and CLIENT SETNAME. weir notes the arguments when it sends one of
+ * these commands, and adopts the arguments when Redis accepts them.
  */
 #ifndef WEIR_FRONT_SESSION_H
 #define WEIR_FRONT_SESSION_H
@@ -33,7 +33,8 @@ uint32_t session_database(const struct client *client);
 
 /* ---- library: one copy of each name and version for all clients of a worker ---- */
 
-#define LIBRARY_TEXT_MAX 256 /* bytes of a name or version; weir tells no other lane a longer one */
+/* bytes of a name or a version; weir sends longer texts on no other lane */
+#define LIBRARY_TEXT_MAX 256
 
 /* Reference-counted; one worker's. */
 struct library {
@@ -65,7 +66,10 @@ bool session_has_asked_library(const struct client *client);
 void session_take_asked_library(struct client *client);
 void session_drop_asked_library(struct client *client);
 
-/* True for a subscribed client in RESP2: as in Redis, it could take a reply for a message. */
+/*
+ * True for a subscribed client in RESP2: only subscriber commands are allowed, as in Redis, since
+ * the client could mistake other replies for messages.
+ */
 bool session_may_only_subscribe(const struct client *client);
 
 /* The login of the client, no reference added; NULL: the client has not logged in. */
@@ -78,7 +82,8 @@ bool session_has_no_login(const struct client *client);
 
 /*
  * The row of the node that gets the client's next request: the private lane's node, if there is
- * one. Otherwise, on a cluster, the row of the request's target; else the default node's.
+ * one. If the client has no private lane: on a cluster the row of the request's target, else the
+ * default node's row.
  */
 struct nodes_row *session_row(const struct client *client);
 
@@ -93,7 +98,10 @@ const struct auth_proof *session_proof(const struct client *client);
  */
 bool session_is_proven(const struct client *client);
 
-/* True if session_is_proven, and a connection of the user has been open ever since the proof. */
+/*
+ * True if session_is_proven, and a connection of the user (a witness, upstream/lane/shared.h) has
+ * been open ever since the proof.
+ */
 bool session_is_witnessed(const struct client *client);
 
 /* True if the client's proof is of this user. */
@@ -115,14 +123,14 @@ void session_prove(struct client *client, const struct auth_proof *proof);
 bool session_doubt(struct client *client);
 
 /*
- * True if this lane may carry what the client sends (upstream/lane/shared.h). Only while the client
- * is proven.
+ * True if the client's requests may be sent on this lane (upstream/lane/shared.h). Only while the
+ * client is proven.
  */
 bool session_suits(const struct client *client, const struct lane *lane);
 
 /*
- * Asks for a witness on a lane that does not suit. True: the client may wait for the lane. False:
- * the client is no longer proven.
+ * For a lane that may not carry the client's requests: probes an older lane of the user, the
+ * witness. True: the client may wait for the lane. False: the client is no longer proven.
  */
 bool session_ask_witness(struct client *client, struct lane *lane);
 
@@ -147,7 +155,7 @@ __attribute__((warn_unused_result)) bool session_log_in(struct client *client, s
 
 /*
  * Notes the arguments of a request until Redis accepts them: a protocol (0: none), a name, or both.
- * SELECT passes neither. One request at a time. False: out of memory.
+ * SELECT passes no protocol and no name. One request at a time. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool session_ask(struct client *client, uint8_t protocol,
                                                      bool has_name, struct slice name);
@@ -202,15 +210,16 @@ struct facts facts_on_arrival(const struct client *client);
 /* ---- lanes, for lane_user_ops ---- */
 
 /*
- * The share in which the client's private lanes count: by its subject, and by its address together
- * with all clients of that address.
+ * Returns the counts (upstream/lane/room.h) that include the client's private lanes: the count of
+ * its subject, and the count of its address, for all clients together.
  */
 struct room_share session_lane_share(const struct lane_user *lane_user);
 struct room_share session_share(const struct client *client);
 
 /*
- * Asserts that a lane may carry the client's requests. Legal are the private lane, the shared lane
- * of the session, and a shared lane for a HELLO or SELECT that Redis has to decide.
+ * Asserts that a lane may carry the client's requests. Allowed lanes are the private lane and the
+ * shared lane of the session. A HELLO or SELECT that Redis has to decide may also use another
+ * shared lane.
  */
 void session_audit_lane(const struct lane_user *lane_user, const struct lane *lane);
 

@@ -10,11 +10,12 @@
 #include "net/tls.h"
 
 /*
- * weir looks at each client this often in idle-timeout; as many silent looks in a row close the
- * client
+ * number of looks at each client in one idle-timeout; after this many silent looks in a row the
+ * client is closed
  */
 #define LOOKS 8
-#define LOOKS_MAX 1024 /* looks in one iteration; other events are served before further looks */
+/* most looks in one iteration; other events are served before further looks */
+#define LOOKS_MAX 1024
 /* unbound connections that are bound in one iteration; each may cost a reply and a close */
 #define BINDS_MAX 128
 
@@ -225,8 +226,8 @@ void timeouts_begin_unbound(struct client *client)
 }
 
 /*
- * Binds the client, or waits once more. Nothing can bind a client before its address is known. A
- * login in flight is about to bind its client.
+ * Binds the client, or waits once more. A client waits if its address is not known yet. A client
+ * also waits if its login is in flight, since the login will bind the client.
  */
 static void bind_late(struct client *client)
 {
@@ -277,7 +278,7 @@ static bool timeouts_listens(const struct client *client)
 static bool only_reads(const struct client *client)
 {
     bool has_lane = client->lane_user.in_flight > 0 || client_has_own_lane(client);
-    /* otherwise lane_user.lane may dangle */
+    /* without calls or a private lane, lane_user.lane may point to a freed lane */
     const struct lane *lane = has_lane ? client->lane_user.lane : NULL;
     bool is_its_turn =
         !client_is_owed(client) || (lane != NULL && lane->slow_user == &client->lane_user);

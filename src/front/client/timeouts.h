@@ -1,6 +1,6 @@
 /*
- * Closes clients that weir has waited for too long. A wait is for the end of a handshake, the rest
- * of a request, any byte at all, or a host that has vanished.
+ * Closes clients that weir has waited for too long. weir waits for the end of a handshake, the rest
+ * of a request, any byte (idle-timeout), or a sign of life from the host.
  *
  * There is no timer for each client. All waits of one kind have the same length, so a list keeps
  * the waits in order. One alarm is set for the first wait. Idle clients are found by looking at
@@ -47,9 +47,9 @@ uint64_t timeouts_idle_s(const struct client *client);
 
 /*
  * Begins a wait for a PROXY header or a TLS handshake. timeouts_end_handshake or timeouts_leave
- * must follow. All workers together allow a quarter of max-clients such waits, and a quarter of
- * memory-limit, but at least one for each worker. Above these bounds the oldest handshake of this
- * worker is closed.
+ * must follow. All workers together allow a quarter of max-clients waits of this kind, and a
+ * quarter of memory-limit. Each worker may always have one. If the waits exceed these bounds, the
+ * oldest handshake of this worker is closed.
  */
 void timeouts_begin_handshake(struct client *client);
 void timeouts_end_handshake(struct client *client);
@@ -63,11 +63,10 @@ bool timeouts_drop_handshake(struct front *front);
  */
 void timeouts_begin_unbound(struct client *client);
 
-/*
- * Begin and end the wait for the rest of a request that weir would read and the client has yet to
- * send.
- */
+/* Begins the wait for the rest of a request that weir would read and the client has yet to send. */
 void timeouts_begin_request(struct client *client);
+
+/* Ends the wait for the rest of a request. */
 void timeouts_end_request(struct client *client);
 
 /* The rules have changed: sets the alarms by the new time-outs. */

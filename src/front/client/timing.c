@@ -8,7 +8,7 @@
 
 /*
  * Most entries of one worker in a second. When all commands are slow, the slow log must not make
- * them slower.
+ * commands even slower.
  */
 #define SLOW_PER_S 100
 
@@ -113,7 +113,10 @@ void timing_note(struct client *client, const struct lane *lane, const struct ca
 {
     const struct timed timed = {
         .arrived_ns = call->arrived_ns,
-        /* A large request is written at once, and its reply may come before sent_ns is set. */
+        /*
+         * The bytes of a large request are written at once, so its reply may come before sent_ns is
+         * set.
+         */
         .sent_ns =
             call->sent_ns != 0 ? call->sent_ns : call->arrived_ns + call->waited_us * NS_PER_US,
         .answered_ns = client->front->loop->now_ns,

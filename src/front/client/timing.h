@@ -1,9 +1,9 @@
 /*
  * How long a client's commands take, and which of them enter the slow log.
  *
- * A command begins when it becomes first in its connection's queue: when weir has read it, or when
- * weir has sent or answered the command before it. Commands that may block in Redis are not
- * measured, nor are commands with an end that weir cannot see.
+ * A command begins when it becomes first in its connection's queue. The command begins when weir
+ * has read it, or when weir has sent or answered the command before it. weir does not measure
+ * commands that may block in Redis, and commands with an end that weir cannot see.
  */
 #ifndef WEIR_FRONT_TIMING_H
 #define WEIR_FRONT_TIMING_H
@@ -16,8 +16,8 @@
 #include "upstream/lane/calls.h"
 
 /*
- * The tag of the next request's call: waits from bit 32 on, id of the command from bit 16 on, and
- * the argument count.
+ * Returns the tag of the next request's call. Bits from 32 on: the waits. Bits 16 to 31: the id of
+ * the command. Bits 0 to 15: the argument count.
  */
 static inline uint64_t timing_tag(const struct client *client, const struct command *command,
                                   uint32_t argc)
@@ -65,8 +65,8 @@ void timing_written(struct loop *loop);
 void timing_decided(struct client *client, const struct decision *call);
 
 /*
- * The next request may go after a wait for its fair share since lane_user.arrived_ns. Counts the
- * wait for the worker, the subject and LIMIT TOP. The slow log shows the wait with the client's
+ * The next request has waited for its fair share since lane_user.arrived_ns, and may go now. Counts
+ * the wait for the worker, the subject and LIMIT TOP. The slow log shows the wait with the client's
  * next calls.
  */
 void timing_share_waited(struct client *client);

@@ -1,16 +1,16 @@
 /*
- * A connection before it is bound, which means: before its policy's limits on connections are
- * charged.
+ * A connection is unbound until its policy's limits on connections are charged.
  *
  * Problem: only a login tells the subject of a connection. Until the login the policy of its
  * address applies, mostly `default`. If limits on connections and connects were charged at once,
  * that policy would stop applications that are about to log in.
  *
  * Mechanism: limits on connections are charged when the connection is bound
- * (front/client/binding.h). So are limits on connects, except those of a policy that matches by
- * address or TLS name: binding_arrive charges these earlier. A login binds the connection, or the
- * first command without CMD_HANDSHAKE, or UNBOUND_NS after accept. An unbound connection counts for
- * its address (of IPv6: its /64). `unauthenticated` bounds the unbound connections of one address.
+ * (front/client/binding.h). Limits on connects are charged then, too. Exception: if a policy
+ * matches by address or TLS name, binding_arrive charges its limits on connects earlier. A
+ * connection is bound by a login, by the first command without CMD_HANDSHAKE, or UNBOUND_NS after
+ * accept. An unbound connection counts for its address (of IPv6: its /64). `unauthenticated` bounds
+ * the unbound connections of one address.
  *
  * Price: one small allocation, and a look-up of a subject under a sharded lock, for each accepted
  * connection.
@@ -34,7 +34,7 @@ struct unbound {
     struct client *client;
     struct list in_list; /* in timeouts.unbound */
     uint32_t since_ms;   /* when UNBOUND_NS began; wraps */
-    /* replaces a connection that an outage closed: limits on connects do not count it */
+    /* the connection replaces one that an outage closed: limits on connects do not count it */
     bool is_excused;
     /* limits on connects of the subject have been charged, by binding_arrive */
     bool has_paid;
@@ -61,10 +61,15 @@ __attribute__((warn_unused_result)) bool unbound_move(struct client *client);
 void unbound_end(struct client *client);
 
 /*
- * The client gets new rules: call unbound_release before client_rules changes, and unbound_retake
- * afterwards. The connection counts for its address under the new rules, without being refused.
+ * The client is about to get new rules: call before client_rules changes, and call unbound_retake
+ * afterwards.
  */
 void unbound_release(struct client *client);
+
+/*
+ * Counts the connection for its address under the new rules. The new rules do not refuse the
+ * connection.
+ */
 void unbound_retake(struct client *client);
 
 /*

@@ -1,10 +1,10 @@
 /*
- * The state of the requests that a client of a cluster sends on its private lane. The state covers
- * the call that may be sent again (front/cluster/carry.h), and the client's transaction
+ * A carry: the state of the requests that a client of a cluster sends on its private lane. A carry
+ * covers the call that may be sent again (front/cluster/carry.h), and the client's transaction
  * (front/session/multi.h). Modules below carry.h and multi.h include only this file.
  *
- * The client owns the state (extra.carry): carry_need makes it, carry_free frees it. All functions
- * run on the worker's thread.
+ * The client owns its carry (extra.carry). carry_need makes the carry, carry_free frees the carry.
+ * All functions run on the worker's thread.
  */
 #ifndef WEIR_FRONT_CARRIED_H
 #define WEIR_FRONT_CARRIED_H
@@ -58,9 +58,9 @@ struct carry {
     struct bytes request;        /* the kept request, multibulk; heap */
     struct bytes held;           /* the part of an error reply received so far; heap */
     struct bytes refusal;        /* the last refusal, a whole reply; heap */
-    /* requests of the transaction; queue.slot is also the slot of watched keys */
+    /* the transaction's queued requests; queue.slot is also the slot of watched keys */
     struct command_queue queue;
-    /* target of an ASK; looked up in the topology before use; NULL: none */
+    /* the node that an ASK names; looked up in the topology before use; NULL: no ASK */
     struct nodes_row *there;
     /* time of the ASK; an old ASK may name a node that no longer imports the slot */
     uint64_t asked_ns;
@@ -77,8 +77,8 @@ struct carry {
     uint64_t sent_ns;
     uint64_t since_ns;   /* time of the first refusal; 0: not refused */
     uint64_t look_ns;    /* the call is not sent before this time */
-    uint64_t pause_ns;   /* wait before the next sending; grows */
-    uint64_t over_ns;    /* time at which weir gives up */
+    uint64_t pause_ns;   /* ns to wait before the next sending; grows with each refusal */
+    uint64_t over_ns;    /* time at which weir stops sending the call again */
     uint8_t step;        /* enum carry_step */
     uint8_t why;         /* enum carry_why of the last refusal */
     uint8_t n_redirects; /* MOVED and ASK received so far */
@@ -94,7 +94,7 @@ struct carry {
     bool is_proven;                  /* another node has answered this EXISTS */
     bool has_failed;                 /* this EXISTS was answered by an error */
     /* ---- EXISTS sent by weir, before a request that is too large to be kept ---- */
-    /* the node that answered the EXISTS; looked up in the topology before use; NULL: none */
+    /* the node that answered the EXISTS; looked up in the topology before use; NULL: no answer */
     struct nodes_row *owner;
     bool is_probe;   /* the kept request is this EXISTS */
     bool is_probed;  /* the EXISTS is finished, and the client's next request is the large one */
@@ -111,15 +111,15 @@ struct carry {
     struct lease watching;
 };
 
-/* Returns NULL if the client has never had a carry. */
+/* Returns the client's carry, NULL if carry_need has not made one. */
 static inline struct carry *carry_of(const struct client *client)
 {
     return client_extra(client)->carry;
 }
 
 /*
- * True while a call that may be refused is in flight, or a refused call waits to be sent again. No
- * newer request is taken meanwhile.
+ * True while a call that may be refused is in flight, or a refused call waits to be sent again.
+ * While true, weir takes no newer request of the client.
  */
 static inline bool carry_is_busy(const struct client *client)
 {
@@ -133,8 +133,8 @@ static inline void carry_set_step(struct carry *carry, enum carry_step step)
 }
 
 /*
- * True if the client's lane is inside a MULTI that weir has sent. Such a lane is not given back, so
- * that no other client gets a lane inside MULTI.
+ * True if the client's lane is inside a MULTI that weir has sent. weir does not give back a lane
+ * inside MULTI, so that no other client gets the lane.
  */
 static inline bool carry_holds_lane(const struct client *client)
 {
@@ -143,9 +143,9 @@ static inline bool carry_holds_lane(const struct client *client)
 }
 
 /*
- * True if the loss of the client's lane costs at most a transaction or watched keys. The
- * transaction can be sent to another node. EXEC reports the loss of watched keys. A node that has
- * become a replica redirects to the new master.
+ * True if the client can stay open when its lane is lost: only a transaction or watched keys depend
+ * on the lane. The transaction can be sent to another node, and EXEC reports the loss of watched
+ * keys. A node that has become a replica redirects to the new master.
  */
 static inline bool carry_survives(const struct client *client)
 {
@@ -155,8 +155,7 @@ static inline bool carry_survives(const struct client *client)
 }
 
 /*
- * Called when weir refuses a request in a transaction. EXEC then runs nothing. Safe without a
- * carry.
+ * Called when weir refuses a request in a transaction. EXEC will run nothing. Safe without a carry.
  */
 static inline void carried_void(struct client *client)
 {
@@ -176,14 +175,14 @@ static inline void carried_begin(struct client *client, bool is_ok)
 void carried_watch(struct client *client);
 
 /*
- * True if the client's watched keys are no longer watched: the client has no lane, or another lane
- * than the watching lane. EXEC then returns nil. Requires a carry.
+ * True if Redis no longer watches the client's keys: the client has no lane, or another lane than
+ * the one that watched. EXEC returns nil if this function returns true. Requires a carry.
  */
 bool carried_has_lost_watch(const struct client *client);
 
 /*
  * Called when the client gives up its lane. The keys watched on the lane are lost, and EXEC sends
- * the queue to another node. Called before pins_end. Safe without a carry.
+ * the queue to another node. Must be called before pins_end. Safe without a carry.
  */
 void carried_note_left(struct client *client);
 

@@ -23,11 +23,11 @@
 #define REDIRECT_NS (2 * NS_PER_MS)
 #define AWAY_FIRST_NS (10 * NS_PER_MS)
 #define AWAY_MOST_NS (100 * NS_PER_MS)
-/* most bytes of a refusal that is kept for the client; redirects are not kept (chosen) */
+/* most bytes of a kept error reply that the client may receive; redirects are not kept (chosen) */
 #define REFUSAL_MAX 512
 /*
- * A command that is refused within this time was sent to the wrong node, and has not blocked in
- * Redis (chosen: several round trips).
+ * Limit for refusals of commands that may block (chosen: several round trips). A command refused
+ * within this time was sent to the wrong node, and has not blocked in Redis.
  */
 #define AT_ONCE_NS (10 * NS_PER_MS)
 
@@ -274,7 +274,7 @@ static enum carry_why carry_why_of(struct slice reply)
     return CARRY_NOT_REFUSED;
 }
 
-/* True if no script can have forged the reply. */
+/* True if no script can have forged the reply: Redis itself replies to EXISTS. */
 static bool is_trusted(const struct carry *carry)
 {
     return !carry->may_forge || carry->is_proving;
@@ -317,7 +317,7 @@ static bool carry_follow(struct client *client, struct slice reply)
     upstream_note_redirected(carry_upstream_of(client), redirect.slot, carry_now_ns(client));
     struct nodes_row *row = nodes_row_named(nodes, &redirect, lanes_node(&carry->from->lanes));
     upstream_ask_topology(carry_upstream_of(client));
-    /* the named node does not matter: EXISTS finds the node that serves the slot */
+    /* weir ignores the named node, because EXISTS finds the node that serves the slot */
     if (!is_trusted(carry))
         return ++carry->n_redirects <= CARRY_REDIRECTS;
     if (redirect.is_ask) {
@@ -327,7 +327,7 @@ static bool carry_follow(struct client *client, struct slice reply)
     for (size_t i = 0; !redirect.is_ask && i < nodes->n; i++)
         if (nodes->rows[i] == row)
             slot_map_set(nodes->topology->slots, redirect.slot, (uint16_t)i);
-    /* the topology is outdated; the wait is the same as for a master that is away */
+    /* the topology is outdated; weir waits as long as for a master that is away */
     if (row == NULL) {
         carry->look_ns = carry_now_ns(client) + AWAY_FIRST_NS;
         carry->over_ns = carry->since_ns + client->front->rules->failover_wait_ns;
@@ -385,7 +385,7 @@ bool carry_read_refusal(struct client *client, struct slice reply)
     if (carry->since_ns == 0 || (was_away && !is_away))
         carry->since_ns = carry_now_ns(client);
     carry->is_proven = false;
-    /* each attempt for keys that the importing node lacks begins with one more ASK to that node */
+    /* while the importing node lacks a key, each attempt starts with another ASK to that node */
     if (why == CARRY_TRYAGAIN)
         carry->n_redirects = 0;
     carry->why = (uint8_t)why;
@@ -648,7 +648,8 @@ static bool carry_reduce(struct client *client)
 }
 
 /*
- * Sends EXISTS, which only Redis itself answers or redirects. The answering node serves the slot.
+ * Sends EXISTS. Only Redis itself, and no script, answers or redirects EXISTS. The answering node
+ * serves the slot.
  */
 static void send_proof(struct client *client, struct lane *lane)
 {
@@ -723,7 +724,7 @@ void carry_answer(struct client *client, struct slice reply)
         carry_end(client);
 }
 
-/* Prepares for another attempt; a connection may be available in a moment. */
+/* Prepares for another attempt, because a lane may soon be available. */
 static void carry_go_without(struct client *client)
 {
     lane_choice_end_refused(client);
@@ -818,7 +819,7 @@ static void go_on(struct client *client)
     }
     if (!target_set(client, row))
         return;
-    /* the watching lane is given up */
+    /* the client gives up the lane that watches its keys */
     carry->is_lost |= pin_has(client, PIN_WATCH) && row != session_row(client);
     switch (carry_find_lane(client, &lane)) {
     case CARRY_FOUND:

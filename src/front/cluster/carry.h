@@ -5,27 +5,27 @@
  *
  *   one request (EVAL, BLPOP, WATCH ...)   SENT ---> answered            newer requests wait
  *                                          SENT ---> WAITS ---> SENT     MOVED, ASK, TRYAGAIN ...
- *   a transaction (front/session/multi.h)  queued; for a redirect the client receives +QUEUED
+ *   a transaction (front/session/multi.h)  queued; a redirect is reported to the client as +QUEUED
  *                                EXEC:     WAITS ---> BEGINS ---> REPLAYS ---> SENT
  *                                          the node     MULTI       the queue    EXEC
  *
  * - MOVED, ASK: followed at most CARRY_REDIRECTS times within redirect-timeout, then `-UPSTREAM
- *   moved`. A node outside the topology is waited for, and never dialled. MOVED to a known node
- *   changes the slot's node at once.
- * - TRYAGAIN: sent again after 1, 2, 4 .. 50 ms for redirect-timeout, then passed on. The count of
- *   redirects starts anew.
+ *   moved`. A redirect to a node outside the topology waits until the topology has the node; weir
+ *   never dials such a node. MOVED to a known node changes the slot's node at once.
+ * - TRYAGAIN: sent again after 1, 2, 4 .. 50 ms for redirect-timeout, then passed on. TRYAGAIN
+ *   resets the count of redirects.
  * - CLUSTERDOWN, LOADING, READONLY, MASTERDOWN: sent again after 10 .. 100 ms for failover-wait,
  *   then passed on.
- * - MOVED or UNBLOCKED of a blocked command: handled as MOVED, with the remaining block time. An
- *   XREAD with `$` that has blocked receives UNBLOCKED, because a second sending could miss
- *   entries.
+ * - MOVED or UNBLOCKED in reply to a blocked command: handled as MOVED, with the remaining block
+ *   time. Exception: the client of an XREAD with `$` that has blocked receives UNBLOCKED, because a
+ *   second sending could miss entries.
  * - EVAL, EVALSHA, FCALL, unknown commands: a script can forge their replies. After MOVED or ASK
  *   weir sends EXISTS of the first key, which only Redis answers and redirects. The request goes to
  *   the node that answers EXISTS. If that node also sent the redirect, the client receives
  *   `-UPSTREAM moved`. All other errors are passed on.
  *
  * Invariants: no request is sent again after its lane is lost. A request that is too large to be
- * kept is not sent again either (`-UPSTREAM moved`). A request is charged once.
+ * kept is not sent again after a redirect (`-UPSTREAM moved`). A request is charged once.
  *
  * Price: a copy of each request on a private lane, and no pipelining on that lane outside MULTI.
  * Clients of a single server have no carry. All functions run on the worker's thread. The state is
@@ -45,8 +45,8 @@
 #define CARRY_REDIRECTS 5
 
 /*
- * Returns the client's carry, made when first needed. NULL if out of memory; the client is then
- * closed.
+ * Returns the client's carry (struct carry, front/cluster/carried.h), made when first needed. NULL
+ * if out of memory; the client is then closed.
  */
 struct carry *carry_need(struct client *client);
 
@@ -60,7 +60,7 @@ __attribute__((warn_unused_result)) bool carry_note_sent(struct client *client,
 /*
  * Called before a request with keys that is too large to be kept. If the request's slot migrates,
  * or saw a redirect in the last minute, EXISTS is sent first to find the serving node
- * (carry->owner). ROUTE_GOES_ON: no EXISTS is needed, or EXISTS is answered.
+ * (carry->owner). Returns ROUTE_GOES_ON if no EXISTS is needed, or EXISTS is answered.
  */
 __attribute__((warn_unused_result)) enum route carry_probe(struct client *client,
                                                            const struct request *request);
@@ -73,7 +73,7 @@ __attribute__((warn_unused_result)) bool carry_end_probe(struct client *client, 
 
 /*
  * Takes reply bytes from the client's private lane. Bytes for the client, or their replacement, go
- * to `pass`. False if carry does not handle these bytes.
+ * to `pass`. False if the caller must handle these bytes itself.
  */
 bool carry_take_bytes(struct client *client, const char *data, size_t n,
                       void (*pass)(struct lane_user *lane_user, const char *data, size_t n));
@@ -88,8 +88,8 @@ bool carry_outlives_lane(const struct client *client);
 void carry_go_on(struct client *client);
 
 /*
- * carry_stop is called when the client is closed. carry_free is called later, when nothing refers
- * to the client any more. Both functions are safe without a carry.
+ * carry_stop: called when the client is closed. carry_free: called later, when nothing refers to
+ * the client any more. Both functions are safe without a carry.
  */
 void carry_stop(struct client *client);
 void carry_free(struct client *client);
@@ -104,9 +104,9 @@ __attribute__((warn_unused_result)) bool carry_keep(struct client *client,
                                                     const struct request *request);
 
 /*
- * Takes a whole error reply. True if the reply is a refusal: the next step is then recorded. False
- * if the reply is an answer. A redirect for another slot, or without a slot, ends the call at once.
- * The client then receives `-UPSTREAM moved`.
+ * Takes a whole error reply. True if the reply is a refusal. The function then records the next
+ * step. False if the reply is an answer. After a redirect for another slot, or without a slot, the
+ * call ends at once with `-UPSTREAM moved` for the client.
  */
 bool carry_read_refusal(struct client *client, struct slice reply);
 

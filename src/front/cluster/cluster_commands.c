@@ -17,7 +17,7 @@ enum kind { EMULATE, KEYSLOT, ACCEPT, SELECT, REFUSE, PASS };
 
 struct row {
     struct slice name, sub; /* an empty `sub` matches any arguments */
-    /* required number of arguments; Redis answers requests with another number; 0: any */
+    /* required number of arguments, 0: any; Redis answers a request with another number */
     uint32_t argc;
     uint8_t kind;       /* enum kind */
     uint8_t word;       /* enum emulated_word; for EMULATE */
@@ -33,7 +33,7 @@ struct row {
         "", 0                                                                                      \
     }
 
-/* The first matching row counts. */
+/* The first row that matches a request counts. */
 static const struct row rows[] = {
     {WORD("cluster"), WORD("slots"), 2, EMULATE, EMULATED_SLOTS, ANY},
     {WORD("cluster"), WORD("shards"), 2, EMULATE, EMULATED_SHARDS, ANY},

@@ -2,7 +2,7 @@
  * Commands about the cluster itself, from clients in front of a Redis Cluster. weir answers these
  * commands, or refuses them by name.
  *
- * CLUSTER SLOTS and its kin describe a cluster of one master, which is weir
+ * CLUSTER SLOTS, SHARDS and NODES describe a cluster of one master, which is weir
  * (front/cluster/emulated.h). With cluster-commands = refuse weir replies as a server without
  * cluster support does. READONLY, READWRITE, ASKING and SELECT 0 succeed and change nothing.
  *

@@ -19,7 +19,10 @@
 #define CROSSING SLICE("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
 #define NO_CURSOR SLICE("-ERR invalid cursor\r\n")
 
-/* most compounds of one client at a time (chosen): a few writes of a client library */
+/*
+ * most compounds of one client at a time (chosen): as many as a client library sends in a few
+ * writes
+ */
 #define COMPOUNDS_MAX 64
 
 static enum fanout fanout_for(const struct request *request)
@@ -41,7 +44,7 @@ static bool compound_is_for_many(enum fanout fanout)
 
 /*
  * True if the request is for more than one node, judging by the arguments received so far. SCAN
- * without a cursor is left to Redis, which refuses it.
+ * without a cursor goes to Redis, which refuses the command.
  */
 static bool is_fanned_out(const struct client *client, const struct request *request)
 {
@@ -85,8 +88,8 @@ static struct compound_source *take_source(struct compounds *compounds)
 }
 
 /*
- * True if the reply still has a position among the client's replies. The positions may have been
- * cleared.
+ * True if the reply still has a position among the client's replies: replies_clear may have removed
+ * all positions.
  */
 static bool has_position(const struct compound *compound)
 {
@@ -137,7 +140,7 @@ static void compound_answer(struct compound *compound)
     build_fini(&out);
 }
 
-/* Resumes a client that waits for the end of its calls. */
+/* Resumes a client that waits until its calls are answered. */
 static void compound_go_on(struct client *client, bool was_alone)
 {
     if (client_is_closed(client))
@@ -237,8 +240,8 @@ static struct compound *compound_make(struct client *client, const struct reques
 }
 
 /*
- * Notes the keys of parts with several keys: Redis may refuse such a part, and run a later command
- * with one of its keys (struct key_filter).
+ * Notes the keys of parts with several keys (struct key_filter). Redis may refuse a part with
+ * several keys, and run a later command with one of these keys.
  */
 static void note_keys(const struct compound *compound, const struct command *command)
 {
@@ -277,7 +280,7 @@ static enum route compound_start(struct client *client, const struct request *re
     compound->run = client_extra(client)->spread->order++;
     compound->is_muted = reply_mode_take(&client->reply_mode);
     if (client->reader == READER_NEW && (request->command->flags & CMD_READONLY) != 0)
-        client->reader = READER_ASKS; /* whether or not the client has a private lane */
+        client->reader = READER_ASKS; /* also if the client has a private lane */
     if (compound->is_lent)
         client_wait(client, WAIT_ANSWER);
     note_keys(compound, request->command);

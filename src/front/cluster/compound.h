@@ -12,7 +12,7 @@
  * A compound is not atomic. A command over several slots that cannot be split is answered with
  * CROSSSLOT, as by Redis Cluster itself. A part of one slot that receives TRYAGAIN continues key by
  * key. Parts on lent lanes start when all earlier requests of the client are answered. Later
- * requests of the client wait for such parts.
+ * requests of the client wait until parts on lent lanes have ended.
  *
  * Invariants: no value of a part is replaced by nil. Replies of parts count against output-limit
  * until the client has received the joined reply. compound.counted is released once, with the
@@ -30,8 +30,8 @@
 #include "front/route/request.h"
 
 /*
- * True if compound_run answers the request: outside MULTI, on a cluster. compound_run also refuses
- * an incomplete request with CROSSSLOT, if the keys received so far lie in several slots.
+ * True if compound_run answers the request: outside MULTI, on a cluster. compound_run refuses an
+ * incomplete request with CROSSSLOT if the keys received so far lie in several slots.
  */
 bool compound_takes(const struct client *client, const struct request *request);
 
@@ -40,10 +40,11 @@ __attribute__((warn_unused_result)) enum route compound_run(struct client *clien
                                                             struct request *request);
 
 /*
- * Continues a request of one slot key by key, after TRYAGAIN. The request must not have been
- * answered. `done` is called once, possibly before this function returns. The argument of `done` is
+ * Continues a request of one slot key by key, after TRYAGAIN. The caller must not have answered the
+ * request. `done` is called once, possibly before this function returns. The argument of `done` is
  * the reply, or an empty slice if the client is closed or about to be closed. False if the request
- * cannot be split, has one key, or memory is out; `done` is then not called.
+ * cannot be split, has one key, or memory is out. If the function returns false, `done` is not
+ * called.
  */
 __attribute__((warn_unused_result)) bool compound_by_keys(
     struct client *client, struct slice request, void (*done)(void *arg, struct slice reply),
@@ -53,8 +54,8 @@ __attribute__((warn_unused_result)) bool compound_by_keys(
 void compounds_go_on(struct client *client);
 
 /*
- * Called when the client has half-closed. A part that blocks in Redis is given up, and the client
- * is closed. Safe without compounds.
+ * Called when the client has half-closed. If a part blocks in Redis, weir gives up the part and
+ * closes the client. Safe without compounds.
  */
 void compounds_hurry(struct client *client);
 

@@ -100,7 +100,7 @@ static void part_answered(struct portion *part, struct slice reply)
 }
 
 /*
- * Called once for each part without a reply, because the client is closed. The call may free the
+ * Called once for each part that gets no reply because the client is closed. The call may free the
  * compound.
  */
 static void part_lost(struct portion *part)
@@ -127,7 +127,8 @@ static void on_lent_reply(struct lent *lent, struct slice reply)
         part_answered(part, reply);
         return;
     }
-    if (!bytes_add(&part->reply, reply, SIZE_MAX)) /* on_lent_more has counted the bytes */
+    /* on_lent_more has already counted the bytes of the reply */
+    if (!bytes_add(&part->reply, reply, SIZE_MAX))
         client_close_starved(compound->client);
     part_over(part);
 }
@@ -157,7 +158,10 @@ static const struct hop_ops hop_ops = {
     .on_try_again = compound_parts_on_try_again,
     .on_lost = on_hop_lost,
 };
-/* A request of one key never receives TRYAGAIN for long: the key is at one of the two nodes. */
+/*
+ * A request of one key cannot be split, and needs no on_try_again: the key is at one of the two
+ * nodes.
+ */
 static const struct hop_ops key_ops = {.on_reply = on_hop_reply, .on_lost = on_hop_lost};
 
 static bool is_in_spread(const struct portion *part)
@@ -167,8 +171,8 @@ static bool is_in_spread(const struct portion *part)
 }
 
 /*
- * Starts the hop of a part. If the client is closed after the hop has begun, on_lost follows. If
- * the hop has not begun, the part is lost at once.
+ * Starts the hop of a part. If the hop cannot begin, the part is lost at once. If the client is
+ * closed later, the hop calls on_lost.
  */
 static void send_hop(struct portion *part, const struct hop_ops *ops, struct build *bytes,
                      int32_t slot, struct nodes_row *row)
@@ -217,7 +221,7 @@ static bool send_keys(struct portion *part)
     uint32_t key = split->parts[part->index].first;
     for (uint32_t i = 0; i < n; i++, key = split->keys[key].next)
         part->keys[i] = (struct portion){.compound = compound, .whole = part, .index = key};
-    part->n_left = n + 1; /* one more until all keys are started */
+    part->n_left = n + 1; /* plus one until all keys are started */
     for (uint32_t i = 0; i < n; i++)
         send_key(&part->keys[i]);
     key_over(part);
@@ -235,9 +239,10 @@ static bool compound_parts_on_try_again(struct hop *hop, struct slice request)
 
 /* ---- convoys: all parts for one node, sent in one piece ---- */
 
-#define CONVOY_ROWS 64 /* parts for nodes beyond these rows are sent one by one (chosen) */
+/* rows of the topology that can have a convoy (chosen); parts for other rows are sent one by one */
+#define CONVOY_ROWS 64
 
-/* True if the hop has begun: on_lost then follows even if the client is closed. */
+/* True if the hop has begun. A hop that has begun calls on_lost even if the client is closed. */
 static bool is_begun_hop(const struct hop *hop)
 {
     return hop->in_spread.next != NULL && !list_is_empty(&hop->in_spread);
@@ -278,8 +283,8 @@ static void on_convoy_not_run(struct hop *hop, enum not_run row, struct slice re
 }
 
 /*
- * Tells refused requests, which wait to be sent again, that this part has run: see overtaken.h. Out
- * of memory, an empty request is passed, which counts as any request.
+ * Tells refused requests, which wait to be sent again, that this part has run: see overtaken.h. If
+ * memory is out, passes an empty request, which stands for any request.
  */
 static void note_run(const struct convoy *convoy, uint32_t part)
 {
@@ -327,7 +332,8 @@ static void on_convoy_lost(struct hop *hop)
     for (uint32_t i = 0; i < convoy->n; i++) {
         bool is_heard = i < convoy->n_heard;
         if (!is_heard || convoy->parts[i].end > begin)
-            part_lost(convoy_part(convoy, i)); /* otherwise the part is a hop of its own */
+            /* otherwise the part continues as a hop of its own */
+            part_lost(convoy_part(convoy, i));
         begin = is_heard ? convoy->parts[i].end : begin;
     }
     end_one(compound);
@@ -425,8 +431,8 @@ static void free_convoys(struct compound *compound)
 /* ---- the start ---- */
 
 /*
- * A hop initialises itself when it begins. Lent parts are zeroed, because lent_is_on is called for
- * parts that have not begun.
+ * Parts with hops need no zeroing, because starting a hop initialises the hop. Parts on lent lanes
+ * are zeroed, because lent_is_on is called also before a part has begun.
  */
 static struct portion *new_parts(const struct compound *compound, uint32_t n)
 {

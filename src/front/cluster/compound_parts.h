@@ -1,9 +1,9 @@
 /*
  * The parts of a compound (compound.h): the request of each part, its node, and its reply.
  *
- * A part ends once: with its reply, or as lost. A part of several keys that receives TRYAGAIN
- * becomes one request for each key. The replies to these requests are joined to the reply of the
- * part. All functions run on the worker's thread.
+ * A part ends exactly once: with its reply, or as lost. A part of several keys that receives
+ * TRYAGAIN becomes one request for each key. The replies to these requests are joined to the reply
+ * of the part. All functions run on the worker's thread.
  */
 #ifndef WEIR_FRONT_COMPOUND_PARTS_H
 #define WEIR_FRONT_COMPOUND_PARTS_H
@@ -22,20 +22,20 @@
 struct compound;
 
 /*
- * The parts of one compound that go to one node on a lane available at the start. A convoy is sent
- * as a train: a hop of several requests (front/route/hop.h).
+ * A convoy: the parts of one compound that go to one node, if a lane is available at the start.
+ * weir sends a convoy as one hop of several requests (front/route/hop.h).
  */
 struct convoy {
     struct hop hop;
     struct compound *compound;
     struct convoy *next;  /* in compound.convoys */
     struct bytes replies; /* replies to all parts, set when the last has arrived */
-    uint32_t n, n_heard;  /* number of parts; number of parts answered or not run */
+    uint32_t n, n_heard;  /* number of parts; number of parts that are answered or were not run */
     struct convoy_part {
         uint32_t part;
         /*
-         * end of this part's reply in `replies`; an empty reply: the part was not run, and
-         * continues as a hop of its own
+         * offset in `replies` of the end of this part's reply; a part with an empty reply was not
+         * run, and continues as a hop
          */
         size_t end;
     } parts[];
@@ -59,8 +59,8 @@ struct portion {
 };
 
 /*
- * The position of the reply among the client's replies. A source is kept for reuse, because
- * front/route/replies.h may refer to a source after the end of the run.
+ * The position of a compound's reply among the client's replies. A source is not freed but reused,
+ * because front/route/replies.h may refer to a source after the reply is delivered.
  */
 struct compound_source {
     struct reply_source source;
@@ -86,16 +86,13 @@ struct compound {
     uint32_t n_parts;
     uint32_t n_left; /* unfinished parts and convoys, plus one while parts are being started */
     uint64_t bytes;  /* bytes of the kept replies */
-    /*
-     * called with the reply instead of answering the client; NULL: the compound is a client's
-     * request
-     */
+    /* receives the reply, in place of the client; NULL: the client receives the reply */
     void (*done)(void *arg, struct slice reply);
     void *arg;
     uint64_t tag;
     /*
-     * number of the client's requests at this one (spread.order), which orders the compound's
-     * hops; unused for key-by-key compounds
+     * value of spread.order at this request, which orders the compound's hops; unused by
+     * compound_by_keys
      */
     uint32_t run;
     uint64_t arrived_ns;
@@ -103,7 +100,9 @@ struct compound {
     uint8_t fanout; /* enum fanout */
     uint8_t join;   /* enum join */
     uint8_t counted;
-    /* parts go on lent lanes; the client's next request waits for the end: WAIT_ANSWER */
+    /*
+     * parts go on lent lanes; the client's next request waits until the compound ends: WAIT_ANSWER
+     */
     bool is_lent;
     bool is_muted; /* the reply is discarded */
     bool is_lost;  /* a part will not be answered: the client is closed, or about to be closed */
@@ -113,8 +112,8 @@ struct compound {
 void compound_over(struct compound *compound);
 
 /*
- * Starts the parts: to their slots, to all masters, or to all nodes. False if out of memory; the
- * client is then closed.
+ * Starts the parts, for the slots of the keys, for all masters, or for all nodes. False if out of
+ * memory; the client is then closed.
  */
 bool parts_start(struct compound *compound, const struct request *request);
 
@@ -130,7 +129,7 @@ bool parts_has_written(const struct client *client);
 /* Joins the replies of the parts to one reply. */
 void parts_join(const struct compound *compound, struct build *out);
 
-/* parts_go_on continues parts on lent lanes. parts_leave detaches these parts. */
+/* parts_go_on continues parts on lent lanes. parts_leave detaches parts on lent lanes. */
 void parts_go_on(struct compound *compound);
 void parts_leave(struct compound *compound);
 

@@ -1,9 +1,9 @@
 /*
  * The one-master cluster that weir presents to clients in front of a Redis Cluster. The one master
- * is weir, which serves all slots. A cluster client thus keeps its connections to weir, and a
- * client for a single server does not switch to cluster mode.
+ * is weir, which serves all slots. A library in cluster mode therefore connects only to weir, and a
+ * library for a single server does not switch to cluster mode.
  *
- * Pure: the functions build replies or change replies of a node, and send nothing. Any thread may
+ * Pure: the functions build replies, or change replies of a node, without sending. Any thread may
  * call.
  */
 #ifndef WEIR_FRONT_EMULATED_H

@@ -12,8 +12,7 @@
 
 struct gather {
     /*
-     * pushes and other messages that came before the reply, then the part of the reply received so
-     * far
+     * push messages that came before the reply, followed by the part of the reply received so far
      */
     struct bytes reply;
     size_t request_len;

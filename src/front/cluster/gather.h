@@ -6,8 +6,8 @@
  * HELLO and INFO to report a standalone server, and INFO also names the node
  * (front/cluster/emulated.h).
  *
- * Invariant: a reply is gathered only while no other request is in flight, hence all bytes belong
- * to that reply. All functions run on the worker's thread.
+ * Invariant: a reply is gathered only while no other request of the client is in flight. All bytes
+ * therefore belong to the gathered reply. All functions run on the worker's thread.
  */
 #ifndef WEIR_FRONT_GATHER_H
 #define WEIR_FRONT_GATHER_H
@@ -23,14 +23,14 @@ bool gather_is_due(const struct client *client, enum effect effect);
 
 /*
  * Called when a request for which gather_is_due is true has been sent. The client waits for the
- * reply. For COMMAND, weir keeps a copy of `request`; for all other commands `request` is empty.
- * Out of memory, the reply is passed on unchanged.
+ * reply. `request` is a request of COMMAND, which the function copies, else empty. Out of memory,
+ * the reply is passed on unchanged.
  */
 void gather_begin(struct client *client, struct slice request);
 
 /*
  * Buffers the next bytes of the reply. False if the caller must pass these bytes on: the reply is
- * too long, or memory is out. The bytes buffered before have then been passed on.
+ * too long, or memory is out. If false, the function has passed on the bytes buffered before.
  */
 __attribute__((warn_unused_result)) bool gather_take(struct client *client, const char *data,
                                                      size_t n);

@@ -4,7 +4,7 @@
 #include "front/route/place.h"
 #include "front/client/read_side.h"
 
-/* a replica that refuses a client is not tried for this long (chosen) */
+/* time for which weir does not try a replica that has refused the client (chosen) */
 #define AVOID_NS (10 * NS_PER_S)
 /* least time between two waits of a client; a wait lasts at most 20 ms (worker_lanes_wake_soon) */
 #define HOLD_NS NS_PER_S

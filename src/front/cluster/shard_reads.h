@@ -2,21 +2,21 @@
  * Decides which reads of a cluster's client go to a replica of the slot's master (reads = asked,
  * reads = replicas).
  *
- * Invariant: a client reads its own writes, and never an older state than it has seen. A replica is
- * read only while both conditions hold:
+ * Invariant: a client reads its own writes, and never a state older than a state that the client
+ * has seen. A replica is read only while both conditions hold:
  * - the replica is in sync (upstream/node/offsets.h);
- * - the replica's known state is later than all replies for this shard that the client got
- *   elsewhere. Elsewhere is the master, another replica, or weir itself for stateful commands.
+ * - the replica's known state is later than all replies for this shard that the client got from the
+ *   master, from another replica, or from weir itself for stateful commands.
  *
- * Requests for one shard are never in flight at two of its nodes. The next request waits until the
- * earlier ones are answered (shard_reads_must_wait).
+ * Requests for one shard are never in flight at two of its nodes. A request for another node of the
+ * shard waits until the earlier requests are answered (shard_reads_must_wait).
  *
  * A replica that refuses the client, or to which no lane can be opened, is not tried for AVOID_NS.
  * Parts of commands over several slots, and requests that need a private lane, go to the masters.
  *
  * A client that reads without a pause would stay at the master for ever, because each reply is
- * later than the replica's known state. A client that reads without a pause therefore waits for a
- * moment once a second.
+ * later than the replica's known state. weir therefore makes this client wait briefly once a
+ * second.
  *
  * The functions run on the worker's thread, only for clients with a read_side, and only on a
  * cluster.
@@ -35,17 +35,17 @@ struct nodes_row *shard_reads_row(const struct client *client, const struct requ
                                   struct nodes_row *master);
 
 /*
- * Called for a request that goes to `row`. True if the client must wait for a moment: `row` is the
- * master, and a replica in sync will soon prove that it has all data that the client has seen. The
- * client's link is woken after the wait. A client waits at most once a second.
+ * Called for a request that goes to `row`. True if the client must wait up to 20 ms. Reason: `row`
+ * is the master, and a replica in sync will soon have proven that its data is current for the
+ * client. The client's link is woken after the wait. A client waits at most once a second.
  */
 bool shard_reads_hold(struct client *client, const struct request *request,
                       const struct nodes_row *row);
 
 /*
- * True if calls of the client are in flight at another node of the row's shard. Also true if the
- * row is a replica and parts of a command over several slots are unfinished, sent or not. Requires
- * a client with a spread.
+ * True if calls of the client are in flight at another node of the row's shard. True also if the
+ * row is a replica, and parts of a command over several slots are unfinished (sent or not).
+ * Requires a client with a spread.
  */
 bool shard_reads_must_wait(const struct client *client, const struct nodes_row *row);
 
@@ -56,8 +56,8 @@ bool shard_reads_must_wait(const struct client *client, const struct nodes_row *
 bool shard_reads_are_under_way(const struct client *client);
 
 /*
- * Called when no lane is available at the place. True if the place is at a replica: the replica is
- * then avoided for AVOID_NS, and the caller asks the master.
+ * Called when no lane is available at the place. True if the place is at a replica. weir then
+ * avoids the replica for AVOID_NS, and the caller sends the request to the master.
  */
 bool shard_reads_give_up(struct place *place);
 

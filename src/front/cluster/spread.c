@@ -100,7 +100,7 @@ bool spread_expect_slowly(struct spread *spread, struct replies *replies, struct
     return true;
 }
 
-/* Ends the open group as a run of replies; the newest entry is the last of the group. */
+/* Ends the open group as a run of replies. The newest entry is the last of the group. */
 static void end_run(struct spread *spread, struct replies *replies)
 {
     spread->is_open = spread->is_run = false;
@@ -144,7 +144,7 @@ static struct slice behind(struct slice bytes, size_t n)
     return slice_of(bytes.at + n, bytes.len - n);
 }
 
-/* Returns how many replies end in these bytes. The bytes follow those that `scan` has read. */
+/* Returns how many replies end in these bytes. The bytes follow the bytes that `scan` has read. */
 static uint32_t count_replies(struct reply_scan *scan, struct slice bytes)
 {
     uint32_t n = 0;
@@ -195,7 +195,7 @@ uint32_t spread_order_of(const struct spread *spread, const struct place *place)
 
 /* ---- receiving and passing on ---- */
 
-/* State of passing replies on, for the duration of one call. */
+/* State of one call that passes replies on. */
 struct going {
     struct spread *spread;
     struct replies *replies;
@@ -204,7 +204,7 @@ struct going {
     bool is_starved;
 };
 
-/* A number of reply bytes, and the number of replies that end in those bytes. */
+/* A number of reply bytes, and the number of replies that end in the bytes. */
 struct part {
     size_t len;
     uint32_t n;

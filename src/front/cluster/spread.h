@@ -1,27 +1,28 @@
 /*
- * All nodes that one client of a cluster uses: the client's places, and the order of its replies.
+ * A spread: all places (front/route/place.h) of one client of a cluster, and the order of the
+ * client's replies.
  *
  *     client ---- spread ---- place at node 1 ---- shared lane to node 1, calls of many clients
  *                        \--- place at node 2 ---- shared lane to node 2
  *                         \-- hop                  one single request (front/route/hop.h)
  *
- * Two sides, which never have calls in flight at the same time:
+ * A client's requests take one of two sides. The sides never have calls in flight at the same time.
  *   main    client.lane_user: requests that need a private lane (MULTI, WATCH, EVAL, BLPOP,
  *           SUBSCRIBE, large requests), and requests that change the session (HELLO, SELECT)
  *   places  one for each node: plain commands with keys of one slot, at all nodes at once
- * A request that needs the other side waits until all calls of the client are answered
+ * A request that changes the side waits until all calls of the client are answered
  * (client_wait_for_replies). Messages on a subscribed lane are passed on meanwhile.
  *
  * Order of execution, per key: requests for a slot go to one node, on one lane, in their order.
  * When the node of any slot changes (spread.version), the client's next request waits until all
- * requests in flight at places are answered. While a hop is not yet sent in order, no newer request
- * is taken: WAIT_AGAIN.
+ * requests in flight at places are answered. While a hop has not been sent in its order, weir takes
+ * no newer request of the client: WAIT_AGAIN.
  *
- * Order of replies: spread.entries says which place answers next, and how many replies in a row.
- * Early replies of another place wait in that place's strand. For front/route/replies.h all places
- * are one source. Each group of consecutive requests at places is one run of that source. Compounds
- * and weir's own replies stand between the runs. Without compounds or own replies, replies.h is
- * idle.
+ * Order of replies: each entry of spread.entries names a place and a number of consecutive replies.
+ * Replies that come too early wait in the strand of their place. For front/route/replies.h all
+ * places are one source. Each group of consecutive requests at places is one run of that source.
+ * Replies to compounds and weir's own replies stand between the runs. Without compounds and replies
+ * of weir, replies.h is idle.
  *
  *   requests   GET a   GET b   GET c   MGET d e   GET f
  *   entries    1       2 2             end        1    place, replies if several; `end` of a group
@@ -48,7 +49,8 @@
 
 struct client;
 
-#define SPREAD_ENTRIES_KEPT 32 /* an empty ring of at most this capacity is kept (chosen) */
+/* entries; an empty ring of at most this capacity is not freed (chosen) */
+#define SPREAD_ENTRIES_KEPT 32
 /* value of place.wrote_at: writes at the place may be lost, and a WAIT has reported the loss */
 #define WROTE_TOLD 1U
 
@@ -61,13 +63,13 @@ struct place {
     struct list in_retired;
     struct lease shared;          /* lease on the node's shared lane */
     struct early strand;          /* replies that cannot be passed on yet */
-    struct reply_scan scan;       /* finds the end of the reply that is being passed on */
+    struct reply_scan scan;       /* finds the end of the reply that weir is passing on */
     uint32_t n_owed;              /* replies that the client has not received yet */
     struct unanswered unanswered; /* requests in flight at the node */
     struct auth_proof proof;      /* confirmation that the node accepts the client's credentials */
     /* pending check of the client's credentials; question.login is NULL while no check runs */
     struct question question;
-    /* why no lane was available, as text of Redis or weir; heap; NULL: no refusal */
+    /* reason why no lane was available, as text of Redis or weir; heap; NULL: no refusal */
     char *refusal;
     /* auth generation of the node when the place was made; see spread_renew_auth_generations */
     uint32_t auth_generation;
@@ -78,8 +80,8 @@ struct place {
     uint64_t heard_ns; /* time of the node's last reply; kept for clients that read from replicas */
     /* a replica that refused a lane to the client is not used before this time */
     uint64_t avoided_until_ns;
-    uint32_t doubts;  /* reach.doubts of the node at heard_ns */
-    bool is_in_frame; /* the replies passed on so far end within a reply */
+    uint32_t doubts;  /* value of the node's reach.doubts at heard_ns */
+    bool is_in_frame; /* a reply has been passed on in part */
     bool was_proven;  /* the node has accepted the client's credentials once */
     bool was_refused; /* the opening or the login of the awaited lane failed; reported once */
 };
@@ -88,7 +90,7 @@ struct place {
 struct reply_entry {
     struct place *place; /* NULL: the end of a group that is a run in replies.h */
     uint32_t n;
-    uint32_t order; /* order of the first reply: spread.order at the request of that reply */
+    uint32_t order; /* value of spread.order at the request of the first reply */
 };
 
 struct spread {
@@ -103,7 +105,9 @@ struct spread {
     struct list refused; /* struct refused (front/route/overtaken.h) */
     uint32_t n_hops;     /* length of `hops` */
     uint32_t n_held;     /* number of hops that are not yet sent in order: WAIT_AGAIN */
-    /* new hops are inserted before this link, to replace a finished hop; NULL: none */
+    /*
+     * link in `hops` before which new hops go that replace a finished hop; NULL: no hop is replaced
+     */
     struct list *heir_next;
     uint32_t heir_order; /* order of the replaced hop, which the new hops take over */
     /* ring of the order of replies, oldest first; heap; NULL: no ring yet */
@@ -111,7 +115,7 @@ struct spread {
     uint32_t capacity;          /* capacity of the ring; a power of two */
     uint32_t head, tail;        /* oldest entry and end of the ring; wrap around */
     uint32_t order;             /* requests so far, including hops and compounds; wraps around */
-    struct reply_source source; /* all places as one source of replies.h */
+    struct reply_source source; /* stands for all places in replies.h */
     bool is_open;               /* the newest group accepts more requests */
     bool is_run;                /* the open group is a run in replies.h; false: replies.h is idle */
     uint32_t version;           /* version of the slot map when the requests in flight were sent */
@@ -131,8 +135,9 @@ struct spread *spread_new(void);
 uint32_t spread_in_flight(const struct spread *spread);
 
 /*
- * True if a slot's node has changed since the requests in flight at places were sent. If false, a
- * row read earlier is still the row to which the slot's calls in flight were sent: topology.h.
+ * True if a slot's node has changed since the requests in flight at places were sent. If the
+ * function returns false, a row looked up earlier is still the row to which the slot's calls in
+ * flight were sent (topology.h).
  */
 static inline bool spread_is_outdated(const struct spread *spread, const struct nodes *nodes)
 {
@@ -176,9 +181,9 @@ __attribute__((warn_unused_result)) static inline bool spread_expect(struct spre
     return true;
 }
 
-/* Receives the bytes that are next in order. */
+/* Receives the reply bytes that the client gets next. */
 struct spread_outlet {
-    /* False if nothing more may be put; the call may have cleared the order */
+    /* false if nothing more may be put; the call may have cleared the order of replies */
     bool (*put)(void *arg, const char *data, size_t n);
     void *arg;
 };
@@ -212,22 +217,22 @@ static inline bool spread_take_only(struct spread *spread, const struct replies 
 }
 
 /*
- * Called when a delayed reply has arrived. Passes on the bytes that are next in order, as
- * spread_take does.
+ * Called when a reply for which later replies waited has arrived. Passes on the bytes that are next
+ * in order, as spread_take does.
  */
 __attribute__((warn_unused_result)) bool spread_go_on(struct spread *spread,
                                                       struct replies *replies,
                                                       const struct spread_outlet *outlet);
 
 /*
- * True if a part of the place's next reply has been passed on, and the rest may bypass spread_take.
- * The caller reports the bypassing bytes to spread_passed.
+ * spread_may_pass: true if a part of the place's next reply has been passed on, and the rest may
+ * bypass spread_take. spread_passed: the caller reports n bytes that have bypassed spread_take.
  */
 bool spread_may_pass(const struct spread *spread, const struct replies *replies,
                      const struct place *place);
 void spread_passed(struct place *place, size_t n);
 
-/* Returns the value of spread.order for the place's next reply. */
+/* Returns the value that spread.order had at the request of the place's next reply. */
 uint32_t spread_order_of(const struct spread *spread, const struct place *place);
 
 /* True if a reply of a place has been passed on in part. */
@@ -249,12 +254,14 @@ __attribute__((warn_unused_result)) bool spread_end_run(struct spread *spread,
  */
 void spread_end_batch(struct spread *spread, struct replies *replies);
 
-/* Each lane user with calls in flight will be resumed when its last call is answered. */
+/*
+ * Requests that each place with calls in flight is resumed when the place's last call is answered.
+ */
 void spread_want_idle(struct spread *spread);
 
 /*
- * Called when the client's session has changed. `has_logged_in`: the client's user has changed,
- * too. Safe on NULL.
+ * Called when the client's session has changed. `has_logged_in`: the client's user has changed as
+ * well. Safe on NULL.
  */
 void spread_end_session(struct spread *spread, bool has_logged_in);
 

@@ -1,6 +1,6 @@
 /*
  * An admin command: a client's command that concerns the whole process (LIMIT SET, LIMIT RELOAD
- * ...). The client's worker makes the command, and the main thread carries it out. The command
+ * ...). The client's worker makes the command. The main thread carries out the command. The command
  * returns to the worker with its result when every worker has the change.
  *
  * Ownership moves with the pointer. The worker owns the command first, then the main thread, then
@@ -29,7 +29,7 @@ enum admin_kind {
     ADMIN_BLOCK,
     ADMIN_UNBLOCK,
     ADMIN_CLIENTS, /* passes through all workers: front/commands/admin_commands.h */
-    ADMIN_KICK,    /* passes through all workers, too */
+    ADMIN_KICK,    /* passes through all workers, as ADMIN_CLIENTS does */
     ADMIN_SUGGEST,
     ADMIN_INFO,
     ADMIN_LIST,
@@ -47,8 +47,8 @@ struct report_wanted {
 };
 
 /*
- * A line with a running value that differs from the file. `running` or `file` is "" if that side
- * lacks the line.
+ * A line of the configuration with a running value that differs from the file. `running` or `file`
+ * is "" if the running configuration or the file lacks the line.
  */
 struct difference {
     char *section; /* for example "policy free" or "weir" */
@@ -62,7 +62,7 @@ struct difference {
 struct admin_command {
     struct list in_queue; /* link in the queue of the current owner */
     enum admin_kind kind;
-    /* the operator, as printed by session_print_operator; "": a signal gave the command */
+    /* the operator that gave the command, as printed by session_print_operator; "": a signal */
     char by[ADMIN_BY_ROOM];
     /*
      * ADMIN_SET, ADMIN_UNSET: the policy. ADMIN_SET_LIMIT, ADMIN_SET_KEY, ADMIN_UNSET_KEY: the
@@ -89,7 +89,8 @@ struct admin_command {
     /* ADMIN_SET, ADMIN_SET_KEY, ADMIN_BLOCK: the duration as written; NULL: until revoked */
     char *lives;
     /*
-     * end of the duration (base/clock.h) of a command given to the previous process; 0: see `lives`
+     * end of the duration (base/clock.h), set for a command given to the previous process; 0: see
+     * `lives`
      */
     uint64_t until_ns;
     /* the command was valid in the previous process, and is not checked for an effect again */
@@ -102,10 +103,10 @@ struct admin_command {
     char *error;
     /* ADMIN_CLIENTS, ADMIN_KICK: number of workers that have received the command */
     unsigned visited;
-    /* each worker that receives the command does its part and passes the command on */
+    /* true while the command passes from worker to worker; each worker does its own part */
     bool is_on_its_round;
-    size_t n_rows; /* number of clients in `rows`, or number of closed clients */
-    size_t n_more; /* number of matching clients that `rows` omits */
+    size_t n_rows; /* ADMIN_CLIENTS: clients in `rows`; ADMIN_KICK: closed clients */
+    size_t n_more; /* ADMIN_CLIENTS: matching clients that `rows` omits */
     /* ADMIN_CLIENTS: rows; reports, ADMIN_DIFF and ADMIN_UPSTREAM: the whole reply */
     struct build rows;
     struct report_wanted wanted; /* ADMIN_LIST, ADMIN_TOP, ADMIN_BLOCKS, ADMIN_SUGGEST */
@@ -113,7 +114,10 @@ struct admin_command {
     size_t n_differences;
     char *lines; /* ADMIN_SUGGEST: lines, each with a line feed; not NUL-terminated */
     size_t lines_len;
-    /* ADMIN_INFO: not NUL-terminated; ADMIN_RELOAD: what needs a restart, NULL: nothing */
+    /*
+     * ADMIN_INFO: the text, not NUL-terminated. ADMIN_RELOAD: the changes that need a restart, NULL
+     * for none.
+     */
     char *text;
     size_t text_len;
 };

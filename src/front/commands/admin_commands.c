@@ -151,7 +151,7 @@ static void admin_commands_fill(struct admin_command *admin_command,
         admin_commands_take_word(admin_command, &admin_command->expression, words->at[2]);
 }
 
-/* Gives the command to the main thread. Out of memory, appends an error. */
+/* Sends the command to the main thread. Out of memory, appends an error. */
 static void give(struct client *client, struct admin_command *admin_command, struct build *out)
 {
     struct extra *extra = client_need_extra(client);
@@ -258,8 +258,8 @@ static void tell_restart(struct build *out, const struct admin_command *admin_co
 }
 
 /*
- * Builds the reply of LIMIT BLOCK. A misspelt name is valid, too: the reply says if no subject of
- * that name is known yet.
+ * Builds the reply of LIMIT BLOCK. The reply says if no subject has the name yet, because the
+ * operator may have misspelt the name.
  */
 static void tell_block(struct build *out, const struct front *front,
                        const struct admin_command *admin_command)
@@ -339,7 +339,7 @@ static bool admin_commands_is_meant(const struct client *client,
 {
     char text[SUBJECT_NAME_MAX];
     if (client->subject == NULL)
-        return false; /* the client is not bound yet, or is just closed */
+        return false; /* the client has no subject yet, or is being closed */
     return admin_command->key == NULL ||
            slice_eq(admin_commands_name_of(client, text),
                     slice_of(admin_command->key, admin_command->key_len));

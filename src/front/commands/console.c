@@ -65,7 +65,7 @@ static void console_greet(const struct client *client, struct build *out)
     build_array(out, 0);
 }
 
-/* HELLO with AUTH is left to Redis. */
+/* Answers HELLO. False for HELLO with AUTH, which Redis must answer. */
 static bool hello(struct client *client, const struct request *request, struct build *out)
 {
     char error[HELLO_ERROR_ROOM];
@@ -158,7 +158,10 @@ static bool select_first(struct client *client, const struct request *request, s
 
 /* ---- COMMAND ---- */
 
-/* COMMAND HELP and the subcommands that look for keys are left to Redis. */
+/*
+ * Answers COMMAND. False for COMMAND HELP and for subcommands that look for keys, which Redis
+ * answers.
+ */
 static bool catalog(struct client *client, const struct request *request, struct build *out)
 {
     command_merge_alone(request->bytes, client->front->rules->cell != QUOTA_CELL_OFF, out);

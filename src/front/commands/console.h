@@ -1,8 +1,9 @@
 /*
- * Commands that weir answers itself on the admin socket: the console works in every state of Redis.
- * weir answers the commands that redis-cli and libraries send on connecting (HELLO, CLIENT SETNAME,
- * COMMAND DOCS ...), PING, and COMMAND. On the admin socket COMMAND lists only weir's own commands.
- * Other requests that need Redis are refused at once while Redis does not answer.
+ * Commands that weir answers itself on the admin socket, so that operators can work in every state
+ * of Redis. weir answers the commands that redis-cli and libraries send on connecting (HELLO,
+ * CLIENT SETNAME, COMMAND DOCS ...), PING, and COMMAND. On the admin socket COMMAND lists only
+ * weir's own commands. Other requests that need Redis are refused at once while Redis does not
+ * answer.
  */
 #ifndef WEIR_FRONT_CONSOLE_H
 #define WEIR_FRONT_CONSOLE_H

@@ -5,7 +5,7 @@
 #include "front/client/session.h"
 #include "front/client/timing.h"
 
-/* most decisions of one client (chosen): bounds the memory of waiting decisions */
+/* most unanswered decisions of one client (chosen): bounds the memory of waiting decisions */
 #define IN_FLIGHT_MAX 512
 
 static struct decision *call_of(struct list *in_client)
@@ -21,7 +21,7 @@ bool decisions_can_go(struct client *client)
     }
     if (client_extra(client)->n_asked == 0)
         return true;
-    /* A decision that waits blocks its connection, as BLPOP does. */
+    /* A decision that waits for a permit blocks its client, as BLPOP does. */
     if (client_extra(client)->n_asked < IN_FLIGHT_MAX &&
         call_of(client->extra->asked.prev)->until_ns == 0)
         return true;
@@ -35,7 +35,9 @@ static void note_asked(struct client *client, struct decision *decision)
     client->extra->n_asked++;
 }
 
-/* The time of a command that may wait is not measured, as for commands that block in Redis. */
+/*
+ * weir does not measure the time of a command that may wait, as with commands that block in Redis.
+ */
 static void decisions_start_time(const struct client *client, const struct request *request,
                                  struct decision *decision)
 {

@@ -1,7 +1,7 @@
 /*
  * LIMIT commands that Redis decides (LIMIT FUNNEL ..., CL.THROTTLE), from request to reply.
- * Consecutive decisions of a client are pipelined. A request of another kind waits for the replies
- * of all decisions, and vice versa.
+ * Consecutive decisions of a client are pipelined. Other requests wait for the replies of all
+ * decisions. Decisions wait for the replies of other requests.
  */
 #ifndef WEIR_FRONT_DECISIONS_H
 #define WEIR_FRONT_DECISIONS_H
@@ -24,12 +24,12 @@ void decisions_ask(struct client *client, const struct request *request);
 /* Queues a reply of weir behind the replies of pending decisions. */
 void decisions_answer_behind(struct client *client, struct slice reply);
 
-/* Callback for quota_new. */
+/* Receives each finished decision: a callback for quota_new. */
 void decisions_done(struct decision *decision);
 
 /*
- * Called when the client has half-closed: none of its decisions waits any longer. False if a
- * decision is already waiting; the caller must then close the client.
+ * Called when the client has half-closed. From now on no decision of the client begins to wait for
+ * a permit. False if a decision is already waiting; the caller must then close the client.
  */
 bool decisions_hurry(struct client *client);
 
@@ -40,8 +40,9 @@ bool decisions_hurry(struct client *client);
 void decisions_cancel(struct client *client);
 
 /*
- * On a cluster: returns the slot of the keys of a LIMIT command, as the keys are named in Redis. If
- * the keys have no single slot, returns KEYS_NO_SLOT or KEYS_CROSSING.
+ * On a cluster: returns the slot of the keys of a LIMIT command, by the names of the keys in Redis.
+ * Returns KEYS_CROSSING if the keys have several slots, KEYS_NO_SLOT if the request is invalid or
+ * memory is out.
  */
 int32_t decisions_slot(struct client *client, const struct request *request);
 

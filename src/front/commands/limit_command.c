@@ -242,7 +242,8 @@ static void tell_explained(struct client *client, struct build *out,
     if (subject->target.holders[PER_SUBJECT] == client->subject)
         explained.target = payer_for(client, request);
     if (explained.target.holders[PER_SUBJECT] != subject->target.holders[PER_SUBJECT] &&
-        explained.target.holders[PER_SUBJECT] != NULL) { /* the key names another subject */
+        /* the request's key names another subject */
+        explained.target.holders[PER_SUBJECT] != NULL) {
         explained.name = subject_name(explained.target.holders[PER_SUBJECT]);
         explained.block = blocks_find(exceptions_blocks(front->rules->exceptions), explained.name);
     }
@@ -261,7 +262,7 @@ static void tell_explained(struct client *client, struct build *out,
 }
 
 /*
- * Checks FOR and a subject that stand in front of other words, or alone. False if `out` holds an
+ * Checks that FOR and a subject stand only at the end, behind a command. False if `out` holds an
  * error.
  */
 static bool is_explicable(struct client *client, const struct limit_words *words, struct build *out)
@@ -374,8 +375,8 @@ static void tell_slow(struct client *client, const struct limit_words *words, st
 }
 
 /*
- * Rejects a pattern that is a policy's name, or a misspelt REFUSING: neither matches a limit. False
- * if `out` holds an error, which names the likely intention.
+ * Rejects a pattern that is a policy's name, or a misspelt REFUSING, because no limit has such a
+ * name. False if `out` holds an error, which names the likely intention.
  */
 static bool is_name_of_limits(const struct rules *rules, const struct limit_words *words,
                               struct build *out)
@@ -423,7 +424,7 @@ static void help(struct client *client, const struct limit_words *words, struct 
     report_help(out);
 }
 
-#define SHOWN 100 /* bytes of an operator's input in a log line */
+#define SHOWN 100 /* most bytes of an operator's input in a log line */
 
 static void note_forgiven(const struct client *client, struct slice name, size_t n)
 {
@@ -525,7 +526,7 @@ static void limit_command_suggest(struct client *client, const struct limit_word
 
 static const struct {
     const char *name;
-    /* NULL: an admin command of kind `admin_command` */
+    /* answers; NULL: weir sends an admin command of kind `admin_command` */
     void (*tell)(struct client *client, const struct limit_words *words, struct build *out);
     enum admin_kind admin_command;
 } subcommands[] = {

@@ -1,7 +1,7 @@
 /*
- * weir's own commands (LIMIT ...) that no script decides: permissions, and the commands that weir
- * answers at once. The main thread carries out the commands of front/commands/admin_commands.h.
- * Redis decides the commands of front/commands/decisions.h.
+ * weir's own commands (LIMIT ...): permissions for all of them, and the replies to the commands
+ * that weir answers at once. The main thread carries out the commands of
+ * front/commands/admin_commands.h. Redis decides the commands of front/commands/decisions.h.
  */
 #ifndef WEIR_FRONT_LIMIT_COMMAND_H
 #define WEIR_FRONT_LIMIT_COMMAND_H
@@ -11,8 +11,8 @@
 #include "front/route/request.h"
 
 /*
- * Answers `request`, or lets the client wait until an admin command returns. The gate has let the
- * request pass.
+ * Answers `request`, or sends an admin command and lets the client wait for the result. The gate
+ * has let the request pass.
  */
 void limit_command_run(struct client *client, const struct request *request);
 
@@ -34,7 +34,7 @@ size_t limit_command_check(const struct client *client, const struct request *re
 
 /*
  * True if the command is for operators, and the client is an operator through its user alone. Redis
- * must then confirm that the user is still valid.
+ * must confirm that this user is still valid.
  */
 bool limit_command_needs_proof(const struct client *client, const struct request *request);
 

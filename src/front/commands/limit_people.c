@@ -7,7 +7,7 @@
 #include "limit/policy/named_subject.h"
 #include "limit/policy/rate.h"
 
-#define BLOCKS_TOLD 1000 /* most rows of LIMIT BLOCKS without a number (chosen) */
+#define BLOCKS_TOLD 1000 /* most rows of a LIMIT BLOCKS without a number (chosen) */
 #define WHY_ROOM 512
 
 static bool limit_people_refuse(struct build *out, const char *why)
@@ -42,8 +42,8 @@ static bool is_time(struct slice text)
 }
 
 /*
- * Returns the index of an EX with a time inside the reason, or of a second EX, which would count as
- * text. 0 if there is none.
+ * Returns the index of an EX with a time that would count as text: inside the reason, or a second
+ * EX. Returns 0 if no EX would count as text.
  */
 static size_t stray_time(const struct limit_words *words, size_t reason, bool has_time)
 {

@@ -31,29 +31,29 @@ bool limit_people_may_name(const struct limit_words *words, struct build *out);
 struct found {
     struct report_subject subject;
     /*
-     * the table that holds the subject; NULL: the subject was never seen, and is made for this
+     * the table that holds the subject; NULL: weir has no such subject, and made one for this
      * command
      */
     struct subjects *table;
 };
 
 /*
- * Finds or makes the subject called `name`. False if `out` holds an error: no subject can be called
- * so, or memory is out.
+ * Finds or makes the subject called `name`. False if `out` holds an error: no subject can have this
+ * name, or memory is out.
  */
 __attribute__((warn_unused_result)) bool limit_people_find(struct client *client, struct slice name,
                                                            struct found *found, struct build *out);
 void limit_people_forget(struct found *found);
 
 /*
- * True if the name means one subject. An unknown name that is written like a pattern is an error in
- * `out`.
+ * True if the name means one subject. False if the name is unknown and written like a pattern;
+ * `out` then holds an error.
  */
 bool limit_people_is_one(const struct client *client, struct slice name, struct build *out);
 
 /*
- * True if a subject can be called `name`. Otherwise an error in `out` says why, and suggests a
- * valid name.
+ * True if a subject can have this name. False if `out` holds an error, which says why, and suggests
+ * a valid name.
  */
 bool limit_people_is_name(const struct client *client, struct slice name, struct build *out);
 

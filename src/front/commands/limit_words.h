@@ -12,7 +12,7 @@
 #include "resp/argv.h"
 #include "resp/build.h"
 
-/* most words of a LIMIT command (chosen); limit_command_check refuses more */
+/* most words of a LIMIT command (chosen); limit_command_check refuses a longer command */
 #define LIMIT_WORDS_MAX 64
 
 #define LIMIT_SET_SPAN 5 /* index in LIMIT SET of the first word that may be FOR or EX */
@@ -47,13 +47,16 @@ void limit_words_error(const struct limit_words *words, size_t i, struct build *
 void limit_words_token_missing(const struct limit_words *words, size_t i, const char *token,
                                struct build *out);
 
-/* Appends an error for a word close to `token`: "unexpected 'REFUSED' (did you mean REFUSING?)". */
+/*
+ * Appends an error for a word that is spelt like `token`: "unexpected 'REFUSED' (did you mean
+ * REFUSING?)".
+ */
 void limit_words_token_meant(const struct limit_words *words, size_t i, const char *token,
                              struct build *out);
 
 /*
- * Appends an error for a word that is none of the n known words. Suggests the closest known word,
- * if any is close.
+ * Appends an error for a word that is none of the n known words. The error suggests a known word of
+ * similar spelling, if one exists.
  */
 void limit_words_unknown(const struct limit_words *words, size_t i, const char *const *known,
                          size_t n, struct build *out);

@@ -43,7 +43,7 @@ static bool fair_share_is_blocked(const struct client *client)
            (calls_oldest(&lane->calls)->flags & CALL_MAY_WAIT) != 0;
 }
 
-/* True if a node where commands of clients go holds back writes. */
+/* True if CLIENT PAUSE ... WRITE delays writes at a master of the topology. */
 static bool is_any_paused(const struct front *front, uint64_t now_ns)
 {
     const struct nodes *nodes = &front->nodes;
@@ -54,8 +54,8 @@ static bool is_any_paused(const struct front *front, uint64_t now_ns)
 }
 
 /*
- * True if the client's requests never wait: those of operators, those in a transaction, and all
- * requests while Redis holds back writes and not reads.
+ * True if the client's requests need not wait for a share. Requests of an operator or in a
+ * transaction never wait. No request waits while CLIENT PAUSE ... WRITE delays writes.
  */
 static bool fair_share_is_free(const struct client *client, uint64_t now_ns)
 {
@@ -64,7 +64,7 @@ static bool fair_share_is_free(const struct client *client, uint64_t now_ns)
 }
 
 /*
- * A client that waits for its share is patient: the replies of clients without a wait are written
+ * While a client waits for its share, its link is patient: replies to other clients are written
  * first.
  */
 static void set_waits_for_share(struct client *client, bool waits_for_share)
@@ -147,8 +147,8 @@ static bool has_had_its_time(struct client *client, struct pace *pace)
 }
 
 /*
- * True if the clients of the subject together have used FAIR_SUBJECT_NS in this iteration, each of
- * them perhaps with few requests. A client that goes on after such a wait does not wait again.
+ * True if the clients of the subject together have used FAIR_SUBJECT_NS in this iteration. Each of
+ * these clients may have sent only few requests. A client does not wait here twice in a row.
  */
 static bool has_subject_had_its_time(struct client *client, const struct sender *sender)
 {
@@ -180,7 +180,7 @@ bool fair_share_ask(struct client *client, struct pace *pace)
     bool is_first = !pace->is_used;
     pace->is_used = true;
     pace->left_ns = FAIR_ALL;
-    /* A few requests of a subject that sends alone are not worth counting. */
+    /* While only one subject sends, the first few requests of a client are not worth counting. */
     if (fair_share_is_free(client, now_ns) ||
         (is_first && pace->kind == PACE_SAME && client->lane_user.sender == 0))
         return true;
@@ -320,14 +320,15 @@ static bool fair_share_is_shared(const struct front *front, const struct fair_qu
 
 /*
  * Returns true if several subjects send: replies are then written before woken clients send more.
- * Clients that had to wait therefore keep no other clients waiting.
+ * Requests of clients that had to wait therefore do not delay replies to other clients.
  */
 bool fair_share_on_iteration(struct loop *loop)
 {
     struct front *front = loop->owner;
     struct fair_queue *queue = queue_of_worker(front);
     bool is_open = !fair_share_is_shared(front, queue, loop->now_ns);
-    assert(queue->granted_ns == 0); /* clients with grants were woken at once, and have settled */
+    /* each client that got a grant was woken at once, and has called fair_share_end */
+    assert(queue->granted_ns == 0);
     fair_iteration(queue, is_open);
     return !is_open;
 }

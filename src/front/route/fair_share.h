@@ -1,18 +1,20 @@
 /*
- * Fair share of a client: the client asks here before its requests are taken, and waits while its
- * subject has had its share of Redis.
+ * Fair share of a client. Before requests of a client are taken, fair_share_may_go decides whether
+ * the client's subject has used up its share of Redis' time. If the share is used up, the client
+ * waits.
  *
  * While no other client sends, or with fair-share = off, no request waits. Otherwise a client takes
- * requests for as much of Redis' time as upstream/fair/fair_queue.h grants. A client leaves the
- * worker to other clients after FAIR_ITERATION_NS, all clients of a subject after FAIR_SUBJECT_NS.
+ * requests for as much of Redis' time as upstream/fair/fair_queue.h grants. In one iteration of the
+ * event loop, a client may use FAIR_ITERATION_NS of its worker's time. The clients of one subject
+ * together may use FAIR_SUBJECT_NS.
  *
  * A waiting request has not been taken: no limit has decided the request, nothing is charged, and
- * its bytes stay in the intake. The fair queue wakes the link. Between MULTI and EXEC no request
- * waits: half a transaction is of no use.
+ * its bytes stay in the intake. When the wait ends, the fair queue wakes the client's link. Between
+ * MULTI and EXEC no request waits: half a transaction is of no use.
  *
  * Each worker has one queue for all nodes of a cluster. The node of a request is not known before
- * the request is taken. With a queue for each node, a request at a busy node would hold up the
- * requests behind it anyway, since replies keep their order.
+ * the request is taken. A queue for each node would gain little. Replies keep their order, so a
+ * request at a busy node would hold up the requests behind it.
  */
 #ifndef WEIR_FRONT_FAIR_SHARE_H
 #define WEIR_FRONT_FAIR_SHARE_H
@@ -34,7 +36,7 @@
 
 enum pace_kind {
     PACE_ALONE,   /* no other client sends */
-    PACE_SAME,    /* other clients of its subject send */
+    PACE_SAME,    /* other clients send, but only clients of the same subject */
     PACE_SEVERAL, /* other subjects send */
 };
 
@@ -43,7 +45,7 @@ struct pace {
     enum pace_kind kind;
     uint32_t left;     /* requests until the next look at the clock */
     int64_t left_ns;   /* work until fair_share_ask() is called again */
-    bool is_used;      /* requests have been taken after fair_share_ask() */
+    bool is_used;      /* requests have been taken since fair_share_ask() */
     uint64_t began_ns; /* when the first of these requests was taken */
 };
 
@@ -51,13 +53,16 @@ void fair_share_begin(struct client *client, struct pace *pace);
 
 bool fair_share_ask(struct client *client, struct pace *pace);
 
-/* True if the next request may be taken. False: the fair queue will wake the link. */
+/* True if the next request may be taken. False: the client waits, and its link will be woken. */
 static inline bool fair_share_may_go(struct client *client, struct pace *pace)
 {
     return (pace->left > 0 && pace->left_ns > 0) || fair_share_ask(client, pace);
 }
 
-/* Returns how many requests of this cost may be taken now. The last may exceed the work left. */
+/*
+ * Returns how many requests of this cost may be taken now. The last of these requests may exceed
+ * the work left.
+ */
 static inline uint32_t pace_most(const struct pace *pace, uint32_t cost_ns)
 {
     int64_t most_ns = (int64_t)pace->left * cost_ns;
@@ -66,7 +71,7 @@ static inline uint32_t pace_most(const struct pace *pace, uint32_t cost_ns)
     return pace->left_ns > 0 ? (uint32_t)((pace->left_ns - 1) / cost_ns) + 1 : 0;
 }
 
-/* Subtracts n requests of this cost, which have been taken. */
+/* Subtracts n requests of this cost that have been taken. */
 static inline void pace_take(struct pace *pace, uint32_t n, uint32_t cost_ns)
 {
     pace->left -= n;
@@ -81,21 +86,25 @@ static inline void pace_take_one(struct pace *pace)
         pace->left_ns = 0;
 }
 
-/* The client takes no more requests for now: the rest of its grant goes back. */
+/*
+ * weir takes no more requests of the client for now. The unused part of the client's grant goes
+ * back to the fair queue.
+ */
 void fair_share_end(struct client *client);
 
-/* As fair_share_end. The client no longer waits for its share either. */
+/* As fair_share_end, and the client no longer waits for its share. */
 void fair_share_stop(struct client *client);
 
-/* Returns what bytes of requests or replies cost Redis, ns. */
+/* Returns the time that Redis needs for these bytes of requests or replies, in ns. */
 static inline uint64_t fair_share_bytes_ns(uint64_t bytes)
 {
     return bytes / FAIR_BYTES_PER_NS;
 }
 
 /*
- * Returns what a request costs Redis, ns. Redis copies the bytes, and allocates each word;
- * measured: 3 ms for 100,000 words, which INFO commandstats does not include.
+ * Returns the time that Redis needs for a request, in ns. Redis copies the bytes, and allocates
+ * memory for each word. Measured: 3 ms for 100,000 words; INFO commandstats does not include this
+ * time.
  */
 static inline uint64_t fair_share_request_ns(const struct command *command, size_t bytes,
                                              uint32_t argc)
@@ -159,20 +168,21 @@ static inline void fair_share_note_request(struct client *client, const struct r
 }
 
 /*
- * fair_share_note_answered: n requests at places (front/cluster/spread.h) are answered, or were not
- * run. fair_share_note_bytes: bytes of replies have come at a place. The lane users of places have
- * no sender of their own in the fair queue.
+ * n requests at places (front/cluster/spread.h) were answered, or were not run. Lane users of
+ * places have no sender of their own in the fair queue, so this function uses the client's sender.
  */
 void fair_share_note_answered(struct client *client, uint64_t sent_ns, uint32_t n);
+
+/* `bytes` of a reply have come at a place. */
 void fair_share_note_bytes(struct client *client, size_t bytes);
 
-/* The requests under way will not be answered. */
+/* The client's requests in flight will not be answered. */
 void fair_share_forget(struct client *client);
 
-/* The client closes, or changes its subject. */
+/* Removes the client from the fair queue: the client closes, or changes its subject. */
 void fair_share_leave(struct client *client);
 
-/* True if the client's next request waits for its share. */
+/* True if the client waits for its share before its next request. */
 static inline bool fair_share_must_wait(const struct client *client)
 {
     return client->link.is_patient;

@@ -87,8 +87,8 @@ static inline const struct command *fast_path_find_command(struct front *front, 
 /* ---- the gate ---- */
 
 /*
- * As charge_ask for n requests, one after the other, for a client that has at most limits on the
- * count of commands. Returns how many pass. Each other request is refused with *verdict.
+ * As charge_ask, for n requests one after the other. The client's policy must limit only the number
+ * of commands. Returns how many requests pass. Each other request is refused with *verdict.
  */
 static inline uint32_t pass_gate(struct client *client, const struct command *command, uint32_t n,
                                  struct verdict *verdict)
@@ -123,7 +123,7 @@ static inline bool refuse_at_gate(struct client *client, const struct command *c
     return true;
 }
 
-/* Answers the last n requests of this command, which did not pass. */
+/* Answers the last n requests of this command, which the gate has refused. */
 static enum route fast_path_refuse(struct client *client, const struct command *command,
                                    uint32_t argc, uint32_t n, const struct verdict *verdict)
 {
@@ -145,8 +145,8 @@ struct request_run {
 };
 
 /*
- * Most bytes of a run with more than one request (chosen). The checks made once for a run, such as
- * that of SHARED_BYTES_MAX, are repeated after RUN_BYTES.
+ * Most bytes of a run with more than one request (chosen). Checks that are made once for a run, for
+ * example for SHARED_BYTES_MAX, are repeated after RUN_BYTES.
  */
 #define RUN_BYTES 4096
 
@@ -155,7 +155,10 @@ static inline bool fast_path_fits(enum reads_kind kind, const struct command *co
     return kind == READS_ANY || kind == (command->reads_keys ? READS_READS : READS_OTHERS);
 }
 
-/* Returns the next run that may go to this lane now. `lane` is NULL while no lane is known. */
+/*
+ * Returns the next run of requests that may be sent on this lane now. `lane` is NULL while no lane
+ * is known.
+ */
 static inline struct request_run find_run(const struct client *client, const struct lane *lane,
                                           const struct pace *pace, enum reads_kind kind,
                                           const struct request_limits *limits, const char *at,
@@ -222,8 +225,8 @@ static inline bool fast_path_note(struct client *client, struct lane *lane,
 }
 
 /*
- * Refuses requests while the client has no lane, since a refusal needs none. A request that would
- * pass takes the full path, which finds a lane before it charges.
+ * Refuses requests while the client has no lane, since a refusal needs no lane. A request that
+ * would pass takes the full path, which finds a lane before it charges.
  */
 static enum route refuse_without_lane(struct client *client, const struct request_limits *limits,
                                       struct slice bytes, size_t *used, struct pace *pace)
@@ -301,7 +304,9 @@ struct slot_run {
     uint8_t rows[BATCH_MOST];
 };
 
-/* Places already checked, and the ready ones among the checked. One bit per row. */
+/*
+ * The places that have been checked, and the checked places that are ready. One bit for each row.
+ */
 struct places_seen {
     uint64_t looked, ready;
 };
@@ -381,7 +386,7 @@ static inline void find_slot_run(const struct client *client, struct slot_run *r
         next = goes_alone ? NULL : plain_request_like(at, end, limits, begin, head, run->argc);
     } while (next != NULL && run->n < most && next - begin <= RUN_BYTES);
     if (slot_map_version(map) != client->extra->spread->version)
-        run->n = 0; /* the version is read after the rows: slot_map.h */
+        run->n = 0; /* slot_map.h tells why the version is read after the rows */
 }
 
 /* Sends n neighbouring requests of one place. False: out of memory, and the client is closed. */

@@ -1,10 +1,10 @@
 /*
  * The fast path of most requests: plain commands of a client in no special state, to the shared
- * lane that the client used last. On a cluster that is the lane used last at the slot's node.
+ * lane that the client used last. On a cluster, the fast path uses the shared lane that the client
+ * used last at the slot's node.
  *
- * The fast path decides nothing differently from the full path (front/route/route.h). A request
- * that is not plain is left to the full path. Checks that hold for all buffered requests are made
- * once.
+ * The fast path and the full path (front/route/route.h) decide alike. A request that is not plain
+ * is left to the full path. Checks that hold for all buffered requests are made once.
  */
 #ifndef WEIR_FRONT_FAST_PATH_H
 #define WEIR_FRONT_FAST_PATH_H

@@ -14,15 +14,19 @@
 #define GIVEN_UP SLICE("-UPSTREAM moved\r\n")
 #define UNSERVED SLICE("-CLUSTERDOWN Hash slot not served\r\n")
 
-/* Wait before the next sending: doubles from FIRST to MOST. Chosen. */
+/*
+ * The wait before a request is sent again doubles from FIRST_NS to MOST_NS. AGAIN: after TRYAGAIN.
+ * AWAY: while no node takes the request. Chosen.
+ */
 #define AGAIN_FIRST_NS (1 * NS_PER_MS)
 #define AGAIN_MOST_NS (50 * NS_PER_MS)
 #define AWAY_FIRST_NS (10 * NS_PER_MS)
 #define AWAY_MOST_NS (100 * NS_PER_MS)
-#define DOUBLINGS_MAX 16 /* enough from each FIRST_NS to its MOST_NS */
+#define DOUBLINGS_MAX 16 /* doublings that are enough to reach each MOST_NS */
 /*
- * Nodes that name each other for a slot agree within a few messages between the nodes. From the
- * second redirect on the hop waits this long, and three times as long after each further redirect.
+ * Nodes that name each other for a slot agree within a few messages between the nodes. After the
+ * second redirect the hop waits this long. Each further redirect makes the wait three times as
+ * long.
  */
 #define REDIRECT_NS (3 * NS_PER_MS)
 
@@ -56,7 +60,7 @@ static struct upstream *hop_upstream_of(const struct client *client)
     return client->front->nodes.worker_lanes.upstream;
 }
 
-/* False: the client is closed, or is being closed. */
+/* False if the client is closed or about to be closed. */
 static bool is_going(const struct client *client)
 {
     return client->state < CLIENT_CLOSING;
@@ -105,8 +109,8 @@ static void hop_answer(struct hop *hop, struct slice reply)
 }
 
 /*
- * Records a refusal by `from`. The hop is handled again once all calls in flight at `from` are
- * answered.
+ * Records a refusal by the row hop->from. The hop is handled again once all calls in flight at that
+ * row are answered.
  */
 static void hop_note_refused(struct hop *hop)
 {
@@ -135,7 +139,7 @@ static void hop_on_bytes(struct lane_user *lane_user, const char *data, size_t n
     fair_share_note_bytes(hop->client, n);
 }
 
-/* Stops counting the reply's bytes: the owner takes them, or they are discarded. */
+/* Stops counting the reply's bytes: the owner takes the bytes, or the bytes are discarded. */
 static void uncount(struct hop *hop)
 {
     client_note_kept_less(hop->client, hop->n_counted);
@@ -151,7 +155,7 @@ static void leave_place(struct hop *hop)
     hop->place = NULL;
 }
 
-/* The reply is whole. For a train: the reply to its next request is whole. */
+/* The reply is whole. For a train (hop.h), the reply to the train's next request is whole. */
 static void hop_on_run_end(struct lane_user *lane_user)
 {
     struct hop *hop = hop_of(lane_user);
@@ -204,7 +208,10 @@ static void hop_on_heavy(struct lane_user *lane_user)
     lane_choice_note_huge(hop_of(lane_user)->client);
 }
 
-/* Bytes still to come of the reply for which the lane has stopped reading. */
+/*
+ * Returns how many bytes of the hop's reply are still to come, if the lane has stopped reading in
+ * this reply; else 0.
+ */
 static uint64_t left_of_reply(const struct hop *hop)
 {
     const struct lane_user *lane_user = &hop->lane_user;
@@ -212,7 +219,10 @@ static uint64_t left_of_reply(const struct hop *hop)
     return is_stopped ? lane_user->lane->scan.bulk_left : 0;
 }
 
-/* Several hops of one request may stop a lane each. The bytes of all these hops count together. */
+/*
+ * One request may have several hops, and each hop may stop its lane. The bytes of all these hops
+ * count together.
+ */
 static void hop_on_unread(struct lane_user *lane_user, uint64_t bytes)
 {
     struct client *client = hop_of(lane_user)->client;
@@ -274,8 +284,8 @@ static void hop_on_due(struct alarm *alarm)
 }
 
 /*
- * Sends ASKING and the request in one append: ASKING holds for the connection's next command only.
- * False: out of memory.
+ * Sends ASKING and the request in one append, because ASKING only affects the connection's next
+ * command. False: out of memory.
  */
 static bool write_asking(struct hop *hop, struct lane *lane)
 {
@@ -354,7 +364,7 @@ static void send_now(struct hop *hop, struct place *place, struct lane *lane)
 
 /* ---- why the request was not run ---- */
 
-/* Time at which redirects or TRYAGAIN of this hop have lasted too long. */
+/* Returns the time at which redirects or TRYAGAIN of this hop have lasted too long. */
 static uint64_t moving_until_ns(struct hop *hop)
 {
     if (hop->moving_ns == 0)
@@ -396,7 +406,10 @@ static size_t hop_number_of(const struct nodes *nodes, const struct nodes_row *r
     return SLOT_UNSERVED;
 }
 
-/* Row that refused the hop. The default node's row if the refusing row has left the topology. */
+/*
+ * Returns the row that refused the hop. If that row has left the topology, returns the default
+ * node's row.
+ */
 static struct nodes_row *row_of_refusal(const struct hop *hop)
 {
     const struct nodes *nodes = &hop->client->front->nodes;
@@ -504,8 +517,8 @@ static void hop_give_up(struct hop *hop)
 }
 
 /*
- * No lane to the place's node is available. The hop waits, or is answered with the reason, or the
- * client is closed.
+ * No lane to the place's node is available. The hop waits, or the client gets the reason as the
+ * reply, or the client is closed.
  */
 static void hop_go_without(struct hop *hop, struct place *place)
 {
@@ -545,7 +558,7 @@ static bool must_follow(const struct hop *hop)
 
 /*
  * True if an older call of the slot may be in flight at another node than `row`. A refused hop has
- * no older call before it. Called after the row was read: topology.h.
+ * no older call before it. The row must have been read before this call (topology.h).
  */
 static bool must_settle(struct hop *hop, const struct nodes_row *row)
 {
@@ -580,7 +593,7 @@ static void hop_find_lane(struct hop *hop)
     struct place *place = row != NULL ? place_get(client, row) : NULL;
     struct lane *lane = NULL;
     if (hop->is_fixed && hop->row == NULL) {
-        /* the fan-out's node has left the cluster */
+        /* the hop must go to one given node, and that node has left the cluster */
         hop_answer(hop, err_text(ERR_UPSTREAM_UNAVAILABLE));
         return;
     }
@@ -676,7 +689,10 @@ static void free_texts(struct hop *hop)
     bytes_fini(&hop->reply);
 }
 
-/* Offers a TRYAGAIN to the owner. False: the hop sends the request again. */
+/*
+ * Calls on_try_again. True: the owner continues without the hop. False: the hop sends the request
+ * again.
+ */
 static bool is_taken_over(struct hop *hop)
 {
     struct client *client = hop->client;

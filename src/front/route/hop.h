@@ -12,20 +12,20 @@
  * A hop begins in two ways: as a call that came back from a place (front/route/taken.h), or as a
  * part of a compound (front/cluster/compound_parts.h).
  *
- * A refusal is handled once all calls in flight behind the request on that lane are answered. If a
+ * A refusal is handled once all calls in flight behind the request on its lane are answered. If a
  * later request has overtaken the refused one (front/route/overtaken.h), the refusal is the reply.
  * A redirect then becomes `-UPSTREAM moved`.
  *
- * A train is a hop of several requests to one node. Each request of a train is of one slot. A train
- * is sent once, and its requests are answered one by one. A request of the train that was not run
- * continues as a hop of its own.
+ * A train is a hop of several requests to one node. The keys of each request of a train are in one
+ * slot. A train is sent once, and its requests are answered one by one. A request of the train that
+ * was not run continues as a hop of its own.
  *
  * Bounds:
  * - MOVED and ASK: at most HOPS_MAX sendings and at most redirect-timeout, then `-UPSTREAM moved`.
  * - TRYAGAIN: at most redirect-timeout, then the reply is passed on.
  * - The other refusals: at most failover-wait, then the reply is passed on.
- * - A redirect that leads to a node that is away: the hop waits for the node as usual.
- *   redirect-timeout restarts afterwards.
+ * - If a redirect leads to a node that is away, the hop waits for the node for at most
+ *   failover-wait. redirect-timeout restarts afterwards.
  * - A MOVED or ASK for another slot than the request's own is forged or wrong: `-UPSTREAM moved`.
  * - weir dials no address outside the topology.
  *
@@ -71,8 +71,9 @@ struct hop_ops {
     /* No reply will come: the client is closed. The hop calls nothing afterwards. */
     void (*on_lost)(struct hop *hop);
     /*
-     * Trains only: the train's next request was not run, because of this reply of that row. The
-     * owner takes the request back. on_one follows.
+     * Trains only: `reply` says that the train's next request was not run. `row` is the row of
+     * not_run.def that matches the reply. The owner takes the request back. A call of on_one
+     * follows.
      */
     void (*on_not_run)(struct hop *hop, enum not_run row, struct slice reply);
     /* Trains only: hop.reply now ends with the whole answer to the train's next request. */
@@ -81,12 +82,15 @@ struct hop_ops {
     void (*on_replies)(struct hop *hop, struct bytes *replies);
 };
 
-/* What has happened to a hop since the client's link was last woken. */
+/* The news of a hop since the client's link was last woken. */
 enum hop_news {
     HOP_NO_NEWS,
-    /* refused by `reply`, of row `why`; calls behind the hop on that lane are still unanswered */
+    /*
+     * refused by `reply`, for the reason `why`; calls behind the hop on its lane are still
+     * unanswered
+     */
     HOP_REFUSED,
-    HOP_RETURNED, /* refused, and all calls behind the hop on that lane are answered */
+    HOP_RETURNED, /* refused, and all calls behind the hop on its lane are answered */
     HOP_ANSWERED, /* answered by `reply` */
 };
 
@@ -98,32 +102,40 @@ struct hop {
     struct client *client;
     const struct hop_ops *ops;
     struct place *place; /* where the request is in flight; NULL: not in flight */
-    /* the row that refused the hop last; only compared, since the row may have left the topology */
+    /*
+     * the row that refused the hop last; never dereferenced, since the row may have left the
+     * topology
+     */
     struct nodes_row *from;
-    /* target that overrides the slot map: an ASK's node, or a fan-out's; NULL: the slot's node */
+    /*
+     * target that overrides the slot map: the node of an ASK, or the given node of a command for
+     * all nodes; NULL: the slot's node
+     */
     struct nodes_row *row;
     struct bytes request; /* multibulk; heap */
     struct bytes reply;   /* the reply so far, or the reason why the request was not run; heap */
     struct alarm alarm;   /* when the hop looks again or gives up */
     size_t n_counted;     /* bytes of the reply that are counted in extra.kept_bytes */
     uint64_t tag;         /* tag of the hop's call (upstream/lane/calls.h) */
-    /* when the request came; 0: neither its time nor its errors are counted */
+    /* when the request came; 0: its time and its errors are not counted */
     uint64_t arrived_ns;
-    uint64_t away_ns;   /* when for the first time no node took the request; 0: never so far */
-    uint64_t moving_ns; /* time of the first MOVED, ASK or TRYAGAIN since away_ns; 0: none */
-    uint64_t look_ns;   /* the request is not sent before this time */
+    uint64_t away_ns; /* when for the first time no node took the request; 0: never so far */
+    /* time of the first MOVED, ASK or TRYAGAIN since the hop last waited for a node; 0: none */
+    uint64_t moving_ns;
+    uint64_t look_ns; /* the request is not sent before this time */
     /* the hop is given up at this time; 0: no end, or set by the next redirect */
     uint64_t over_ns;
     int32_t slot;     /* cluster slot of the request's keys, or KEYS_NO_SLOT */
     uint32_t order;   /* position of the request's run in replies; smaller for older requests */
     uint32_t n_train; /* trains: requests without an answer yet; else 0 */
     uint32_t waited_us;
-    uint8_t n_tries;     /* doublings of the next wait: the waits so far, for all reasons */
+    /* how often the hop has waited, for any reason; each wait doubles the next */
+    uint8_t n_tries;
     uint8_t n_redirects; /* consecutive MOVED and ASK */
     uint8_t why;         /* enum not_run: reason of the last refusal; NOT_RUN_ROWS: none */
     uint8_t news;        /* enum hop_news */
     bool is_asking;      /* ASKING goes before the request */
-    bool is_fixed;       /* `row` stays, because a fan-out chose it */
+    bool is_fixed;       /* the hop may go to no other node than `row` */
     bool is_held; /* counted in spread.n_held: newer requests of the client wait for the hop */
 };
 
@@ -135,7 +147,7 @@ struct hop_request {
     struct nodes_row *row; /* NULL: the slot's node */
     uint64_t tag;          /* timing_tag */
     uint32_t order;        /* position of the request's run in replies */
-    /* younger waiting hops of the slot stay behind this hop from the beginning */
+    /* from the beginning, younger waiting hops of the slot stay behind this hop */
     bool is_held;
 };
 
@@ -165,7 +177,10 @@ struct hop_refusal {
     struct slice reply;
 };
 
-/* As hop_start, for a request that was just refused. Without bytes the client gets the refusal. */
+/*
+ * As hop_start, for a request that was just refused. If the request has no bytes, the client gets
+ * the refusal.
+ */
 __attribute__((warn_unused_result)) bool hop_start_refused(struct hop *hop,
                                                            const struct hop_ops *ops,
                                                            struct client *client,
@@ -181,11 +196,10 @@ void hops_go_on(struct client *client);
 /* As places_catch_up, for the lanes of the hops. */
 void hops_catch_up(struct client *client);
 
-/*
- * hops_leave: the client is closed, or calls of the client are lost. hops_free: frees the hops once
- * no lane calls the client any more.
- */
+/* The client is closed, or calls of the client are lost: ends all hops. */
 void hops_leave(struct client *client);
+
+/* Frees the hops, once no lane calls the client any more. */
 void hops_free(struct client *client);
 
 #endif

@@ -51,7 +51,8 @@ static struct lanes *lanes_for(const struct client *client, const struct request
 }
 
 /*
- * Returns why no connection can be had. BUSY: Redis answers, but weir may open no more connections.
+ * Returns why no connection can be had. ERR_UPSTREAM_BUSY: Redis answers, but weir may open no more
+ * connections.
  */
 static enum err lane_choice_why_not(const struct lanes *lanes)
 {
@@ -82,7 +83,7 @@ bool lane_choice_set_name(struct client *client, struct lane_user *lane_user, st
     struct slice name = session_name(client);
     bool is_name_set = name.len == 0 && !lane->has_name;
     if (is_name_set || name.len > 4096)
-        return true; /* a longer name is not worth a round trip */
+        return true; /* a name of more than 4096 bytes is not set */
     struct call *call = lane_call_flow(lane, lane_user, FLOW_ONE, 1, 0);
     if (call == NULL) {
         client_close_starved(client);
@@ -112,7 +113,7 @@ static void note_unclean(struct client *client)
     client->own_lane = OWN_WANTS_NEW;
 }
 
-/* Retries, of 20 ms each. A worker gives back idle kept lanes within one iteration. */
+/* Most retries, one every 20 ms. A worker gives back idle kept lanes within one iteration. */
 #define RETRIES_MAX 5
 
 static void end_retries(struct client *client)
@@ -167,8 +168,8 @@ static struct lane *lane_choice_borrow(struct client *client, const struct reque
 }
 
 /*
- * True if WAIT must cover the client's writes, the present private lane covers none, and nothing
- * binds the client to that lane.
+ * True if WAIT must cover the client's writes, the present private lane has none of them, and the
+ * client may leave that lane.
  */
 static bool must_change(const struct client *client, const struct request *request)
 {
@@ -200,7 +201,8 @@ static enum finding find_private(struct client *client, const struct request *re
             lane_choice_give_back(client);
     }
     if (client_is_closed(client))
-        return LANE_NONE; /* the lane's remaining bytes exceeded what the client may hold */
+        /* the last bytes of the old lane were more than the client may hold */
+        return LANE_NONE;
     if (!client_has_own_lane(client)) {
         if (lane_user->in_flight > 0) {
             client_wait_for_replies(client);
@@ -274,7 +276,7 @@ static bool must_wait_here(const struct client *client, const struct request *re
 bool lane_choice_is_at_hand(const struct client *client, const struct request *request)
 {
     if (client->was_refused)
-        return true; /* lane_choice_find is known to find none */
+        return true; /* lane_choice_find would find no lane */
     return lane_choice_needs_private(client, request)
                ? client_has_own_lane(client) && client->lane_user.lane != NULL
                : lease_holds(&client->shared);
@@ -360,7 +362,7 @@ void lane_choice_abandon(struct client *client)
     client->is_name_set = false;
     client_keep_nothing(client);
     if (client->extra != NULL && spread_in_flight(client->extra->spread) == 0)
-        /* these replies stood behind answers that will not come */
+        /* these replies wait behind answers that will not come */
         replies_clear(&client->extra->replies);
     coverage_note_elsewhere(client);
     charge_calls_lost(client);
@@ -431,8 +433,8 @@ static bool is_about_to_use(const struct client *client)
 }
 
 /*
- * Closes a client on a former master that is a replica now: nothing more is sent to such a node.
- * True: the client is closed.
+ * Closes a client on a former master that is a replica now: nothing more is sent to the former
+ * master. True: the client is closed.
  */
 static bool end_on_demoted(struct client *client)
 {
@@ -561,8 +563,8 @@ static struct lane *find_for_hello(struct client *client, const struct request *
 }
 
 /*
- * Finds a lane of the database that SELECT names, where SELECT changes nothing. NULL: there is no
- * such lane yet.
+ * Finds a lane of the database that SELECT names, where SELECT changes nothing. NULL: no lane of
+ * that database is ready yet.
  */
 static struct lane *find_for_select(struct client *client, const struct request *request)
 {
@@ -577,8 +579,8 @@ static struct lane *find_for_select(struct client *client, const struct request 
 
 /*
  * True if the first read of a client must be answered before the second read is sent. A client that
- * reads huge values gets a private lane. A pipeline of such reads would occupy the shared lane, and
- * delay all clients on it, before the first size is known.
+ * reads huge values gets a private lane. A pipeline of huge reads would delay all clients on the
+ * shared lane before the first size is known.
  */
 static bool lane_choice_must_ask_first(struct client *client, const struct request *request)
 {
@@ -651,9 +653,9 @@ static uint64_t calls_bytes(const struct lane *lane)
 }
 
 /*
- * True if enough bytes are queued behind a command that blocks. Redis stores such requests in its
- * own memory, up to client-query-buffer-limit. A large request is passed on piece by piece: weir
- * buffers nothing of such a request, and can read the client's half-close behind it.
+ * True if enough bytes are queued behind a command that blocks. Redis stores the queued requests in
+ * its own memory, up to client-query-buffer-limit. weir passes on a large request piece by piece
+ * without buffering, and can read a half-close behind that request.
  */
 static bool is_far_behind_blocking(const struct client *client)
 {
@@ -661,8 +663,8 @@ static bool is_far_behind_blocking(const struct client *client)
 }
 
 /*
- * True if the client has been sent nothing yet, or huge values lately. On a shared lane the first
- * read of such a client is answered alone.
+ * True if weir has sent the client no byte yet, or huge values lately. On a shared lane the
+ * client's first read is answered before the next read is sent.
  */
 static bool may_read_huge(const struct client *client)
 {
@@ -673,9 +675,9 @@ static bool may_read_huge(const struct client *client)
 
 /*
  * True if the client has as many calls in flight as it may. A reply cannot be cancelled, and its
- * size is known only when it comes. A client that pays for replies, or may read huge values,
- * therefore gets few calls in flight. A slow client is exempt: a library may write a whole pipeline
- * before it reads, and would wait for ever.
+ * size is known only when it comes. A client with a limit on reply bytes, or one that may read huge
+ * values, therefore gets few calls in flight. A slow client is exempt: a library may write a whole
+ * pipeline before it reads, and would wait for ever.
  */
 static bool has_many_replies_coming(const struct client *client, const struct lane *lane)
 {

@@ -56,8 +56,8 @@ bool lane_choice_is_at_hand(const struct client *client, const struct request *r
 void lane_choice_abandon(struct client *client);
 
 /*
- * Gives the private lane back with nothing in flight. The lane may be reset and lent to another
- * client.
+ * Gives the private lane back. No call may be in flight on it. The lane may be reset and lent to
+ * another client.
  */
 void lane_choice_leave(struct client *client);
 
@@ -81,9 +81,9 @@ void lane_choice_keep_user(struct client *client);
 __attribute__((warn_unused_result)) bool lane_choice_turn(struct client *client);
 
 /*
- * The node of the client's private lane may have left the topology. Such a lane is given back when
- * no call is left on it. If the node is a replica now, a client that waits for the node or has
- * state on the lane is closed.
+ * Call after the topology has changed. If the node of the client's private lane has left the
+ * topology, the lane is given back once all its calls are answered. If the node is a replica now, a
+ * client that waits for the node or has state on the lane is closed.
  */
 void lane_choice_note_retired(struct client *client);
 
@@ -125,22 +125,21 @@ void lane_choice_note_huge(struct client *client);
 
 /*
  * The client has a new name (CLIENT SETNAME, HELLO). The client's present private lane has the new
- * name. An earlier lane does not.
+ * name. An earlier private lane still has the old name.
  */
 void lane_choice_note_name(struct client *client);
 
 /*
  * The client has logged in on its private lane. The lane may have refused the client's name before
- * the login, so the name is sent again. Exception: a transaction may have set another name, which
- * only Redis knows.
+ * the login, so the name is sent again. Exception: if a transaction may have set another name,
+ * which only Redis knows, no name is sent.
  */
 void lane_choice_note_login(struct client *client);
 
-/*
- * lane_choice_note_refused: the lane that the client waited for could not be opened.
- * lane_choice_end_refused: the client has got the error, or looks for a lane again.
- */
+/* The lane that the client waited for could not be opened. */
 void lane_choice_note_refused(struct client *client);
+
+/* The client has got the error, or looks for a lane again. */
 void lane_choice_end_refused(struct client *client);
 
 /*

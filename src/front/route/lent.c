@@ -24,7 +24,7 @@ static struct lent *lent_of(struct lane_user *lane_user)
 
 /* ---- end ---- */
 
-/* Frees all but the reply, and marks the request as over. */
+/* Frees everything but the reply, and marks the request as over. */
 static void lent_end(struct lent *lent)
 {
     prober_cancel(&lent->probe);
@@ -142,8 +142,8 @@ static bool lent_has_row(const struct lent *lent)
 }
 
 /*
- * No lane was found: repeats the search in a moment. When the time of the search is over, replies
- * with Redis' refusal or weir's error.
+ * No lane was found: the search is repeated soon. When the time of the search is over, replies with
+ * Redis' refusal or weir's error.
  */
 static void look_again(struct lent *lent)
 {
@@ -165,8 +165,8 @@ static void look_again(struct lent *lent)
 }
 
 /*
- * True if the node has accepted the client's login. False: the client's link or the request's link
- * will be woken, or the request is over.
+ * True if the node has accepted the client's login. False: the request is over, or a link will be
+ * woken: the client's or the request's.
  */
 static bool lent_is_let_in(struct lent *lent)
 {
@@ -193,7 +193,7 @@ static bool lent_is_let_in(struct lent *lent)
     return false;
 }
 
-/* Hash tags that are tried. With N masters one tag in N leads to a given master. */
+/* Most hash tags that find_cover tries. With N masters, one tag in N leads to a given master. */
 #define TAGS_MAX 65536
 
 /* Finds a key that weir may write, of a slot of this node. False: none found. */

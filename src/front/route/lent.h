@@ -1,7 +1,8 @@
 /*
  * One request at one node of a cluster, on a private lane that is lent for this request only. The
- * request is a part of a command that may not travel on a shared lane. Such a command is slow,
- * forges replies, or changes the server (FLUSHALL, SCRIPT LOAD, ACL SETUSER).
+ * request is a part of a command that may not travel on a shared lane. Commands of this kind are
+ * slow, may forge replies (command_row.h), or change the server (FLUSHALL, SCRIPT LOAD, ACL
+ * SETUSER).
  *
  * The node must have accepted the client's login first (front/route/place.h). After the reply the
  * lane is reset and kept for the next owner. While no lane is available, the search is repeated for
@@ -30,7 +31,7 @@ struct lent_ops {
     void (*on_reply)(struct lent *lent, struct slice reply);
     /* `n` more bytes of the reply are kept. The callee may close the client, and `lent` with it. */
     void (*on_more)(struct lent *lent, size_t n);
-    /* There will be no reply: the client is closed, or is about to be. The request is over. */
+    /* No reply will come: the client is closed, or about to be closed. The request is over. */
     void (*on_lost)(struct lent *lent);
 };
 
@@ -50,11 +51,15 @@ struct lent {
     uint64_t tag;
     bool may_forge, admits, blocks, writes; /* properties of the command */
     bool is_sent;
-    /* WAIT: the lane is greeted with a write, so that WAIT covers all earlier writes to the node */
+    /*
+     * for WAIT: the first request on the lane is a write, so that WAIT covers all earlier writes to
+     * the node
+     */
     bool must_cover;
     bool is_covered; /* WAIT covers the earlier writes */
     bool is_in_vain; /* the client has half-closed: a request that blocks is given up */
-    bool is_lost;    /* the client's writes at the node may be lost: no replica counts */
+    /* the client's writes at the node may be lost: WAIT's reply says that no replica has them */
+    bool is_lost;
 };
 
 /* False: the request is over, or was never started. */
@@ -71,9 +76,9 @@ void lent_start(struct lent *lent, const struct lent_ops *ops, struct client *cl
                 const struct request *request, struct nodes_row *row, struct slice bytes);
 
 /*
- * The request is WAIT or WAITAOF and must cover all that the client wrote at the node. Where WAIT
- * cannot cover these writes, no replica counts (front/session/wait_coverage.h). `has_writes`: the
- * node certainly has the client's writes.
+ * The request is WAIT or WAITAOF and must cover all that the client wrote at the node. If WAIT
+ * cannot cover these writes, its reply says that no replica has them
+ * (front/session/wait_coverage.h). `has_writes`: the node certainly has the client's writes.
  */
 void lent_cover(struct lent *lent, bool has_writes);
 

@@ -8,7 +8,10 @@
 #include "front/route/target.h"
 #include "upstream/lane/lanes.h"
 
-/* between two looks while Redis answers, but no more connections may be opened (chosen) */
+/*
+ * time between two looks for a connection, while Redis answers but weir may open no more
+ * connections (chosen)
+ */
 #define LOOK_NS (100 * NS_PER_MS)
 
 /* Returns the lanes to the node of the client's next request. */
@@ -20,7 +23,8 @@ static struct lanes *lanes_of_client(const struct client *client)
 
 /*
  * Returns when the wait began: when the request became first in its connection's queue, or when
- * Redis was missed, if later. Time spent in a limit's delay does not count.
+ * Redis was found to be away, whichever is later. Time in which a limit delays the request does not
+ * count.
  */
 static uint64_t begin_ns(const struct client *client)
 {
@@ -31,7 +35,8 @@ static uint64_t begin_ns(const struct client *client)
 }
 
 /*
- * Ends all waits of the client for a connection, since opening a connection may take as long again.
+ * Ends all waits of the client for a connection. Otherwise the client could wait as long again for
+ * a connection that is being opened.
  */
 static void on_over(struct alarm *alarm)
 {
@@ -64,8 +69,8 @@ static struct outage *outage_begin(struct client *client)
 
 /*
  * Returns when the wait ends; UINT64_MAX: when Redis answers. An outage neither closes nor answers
- * an operator's handshake. Exception: a Redis that turns connections away may do that for ever, so
- * the wait has an end.
+ * an operator's handshake. Exception: a Redis that refuses connections may refuse them for ever, so
+ * an operator's wait for this Redis has an end.
  */
 static uint64_t end_ns(const struct client *client, const struct outage *outage, enum err why,
                        bool is_handshake)
@@ -113,7 +118,10 @@ void outage_watch(struct client *client, bool is_handshake)
                      end_ns(client, outage, ERR_UPSTREAM_UNAVAILABLE, is_handshake));
 }
 
-/* Sets an alarm: nothing tells when weir may open more connections, so the clients look again. */
+/*
+ * Sets an alarm at which clients look for a connection again. No event tells when weir may open
+ * more connections.
+ */
 static void outage_look_later(struct front *front)
 {
     struct alarm *look = &front->timeouts.look;
@@ -201,7 +209,7 @@ bool outage_wake(struct front *front, unsigned most)
         list_push(&front->outages, &outage->in_front);
         client_resume(outage->client, WAIT_UPSTREAM);
     }
-    /* the remaining clients are the first to be woken next */
+    /* the remaining clients go to the front of the list, to be woken first next time */
     while (!list_is_empty(&now)) {
         struct list *last = now.prev;
         list_take(last);

@@ -1,5 +1,5 @@
 /*
- * What happens to a client while no connection to Redis is available for its next request.
+ * Decides what happens to a client while no connection to Redis is available for its next request.
  *
  * Problem: an error reply during a restart of Redis ends programs, though their library would have
  * reconnected.
@@ -9,8 +9,8 @@
  * of its connection. Then when-upstream-down decides: weir closes the connection, as Redis would,
  * or answers with an error.
  *
- * - A handshake always ends with a close: libraries take an error there for a mistake of the
- *   configuration.
+ * - A handshake that has waited in vain always ends with a close. Libraries take an error in a
+ *   handshake for a mistake of the configuration.
  * - Redis answers, but max-lanes leaves no connection: a handshake waits for handshake-timeout.
  * - An operator's connection is never closed.
  * - Redis accepts connections but does not answer: the request waits for upstream-timeout, if there
@@ -27,9 +27,10 @@
 #include "front/client/client.h"
 
 /*
- * A handshake waits for this many times failover-wait. A library that cannot connect retries for
- * longer than a library that waits for a reply. If a handshake fails, the library gives up what it
- * has sent behind the handshake. Five times outlast a restart of a few seconds (chosen).
+ * A handshake waits for this many times failover-wait. A library retries a failed connect for
+ * longer than it waits for a reply. If a handshake fails, the library gives up the requests that it
+ * has sent behind the handshake. Five times failover-wait outlasts a restart of a few seconds
+ * (chosen).
  */
 #define OUTAGE_HANDSHAKE_WAITS 5
 
@@ -54,9 +55,9 @@ enum outage_step {
 };
 
 /*
- * There is no connection for the client's next request: starts or continues the wait, and returns
- * what to do. `why`: ERR_UPSTREAM_UNAVAILABLE (Redis is away), ERR_UPSTREAM_TIMEOUT (silent), or
- * ERR_UPSTREAM_BUSY (Redis answers, but weir may open no more connections).
+ * No connection is available for the client's next request: starts or continues the wait, and
+ * returns the next step. `why`: ERR_UPSTREAM_UNAVAILABLE (Redis is away), ERR_UPSTREAM_TIMEOUT
+ * (silent), or ERR_UPSTREAM_BUSY (Redis answers, but weir may open no more connections).
  */
 enum outage_step outage_meet(struct client *client, enum err why, bool is_handshake);
 

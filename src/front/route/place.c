@@ -36,7 +36,7 @@ static struct lanes *lanes_of_place(const struct place *place)
 
 /* ---- callbacks of the lane ---- */
 
-/* Charges n bytes of replies. False: the bytes reach no client. */
+/* Charges n bytes of replies to the client. False: the client is not to get the bytes. */
 static bool place_note_bytes(struct place *place, size_t n)
 {
     struct client *client = place->client;

@@ -56,7 +56,7 @@ enum err place_lack(const struct place *place);
 struct slice place_why_none(const struct place *place);
 void place_forget_refusal(struct place *place);
 
-/* Records a command at this place, if the command may write. WAIT covers such writes. */
+/* Records a command at this place, if the command may write. WAIT covers these writes. */
 void place_note_write(struct place *place, const struct command *command);
 
 /*

@@ -29,8 +29,9 @@ static bool places_is_plain(const struct request *request)
 }
 
 /*
- * True if the client's private lane at that node watches keys. Also true if Redis pauses writes at
- * that node, and would delay the clients behind the write.
+ * True if the request must go by the client's main side, because the client's private lane at that
+ * node watches keys. Also true if Redis pauses writes at that node, and would delay the clients
+ * behind the write.
  */
 static bool needs_main_at(const struct client *client, const struct request *request,
                           const struct nodes_row *row)
@@ -48,7 +49,7 @@ bool places_take(const struct client *client, const struct request *request)
         !transaction_is_none(&client->transaction) || pin_has(client, PIN_PASSTHROUGH) ||
         session_may_only_subscribe(client) || lane_choice_reads_huge(client))
         /*
-         * a client that sends much keeps its places: each place limits its bytes to
+         * even a client that sends much uses places, since each place limits its bytes to
          * SHARED_BYTES_MAX
          */
         return false;

@@ -1,6 +1,6 @@
 /*
- * All places of a client, and which requests travel by places. On one server a client has no
- * places, and places_take returns false. Thread: the worker's.
+ * All places of a client, and the choice of the requests that travel by places. On one server a
+ * client has no places, and places_take returns false. Thread: the worker's.
  */
 #ifndef WEIR_FRONT_PLACES_H
 #define WEIR_FRONT_PLACES_H
@@ -23,8 +23,8 @@ bool places_take(const struct client *client, const struct request *request);
 struct nodes_row *places_row_for(const struct client *client, const struct request *request);
 
 /*
- * True if the next request must wait until all calls at places are answered: spread_is_outdated.
- * The client must have a spread.
+ * True if the next request must wait until all calls at places are answered, because
+ * spread_is_outdated is true. The client must have a spread.
  */
 bool places_must_settle(struct client *client);
 
@@ -60,11 +60,14 @@ void places_go_on(struct client *client);
 void places_catch_up(struct client *client);
 
 /*
- * places_leave: the client is closed, or calls of the client are lost. Replies in flight are
- * ignored from now on. places_free: frees all places and the spread once no lane calls the client
- * any more. Both are safe without a spread.
+ * The client is closed, or calls of the client are lost. Replies in flight are ignored from now on.
+ * Safe without a spread.
  */
 void places_leave(struct client *client);
+
+/*
+ * Frees all places and the spread, once no lane calls the client any more. Safe without a spread.
+ */
 void places_free(struct client *client);
 
 #endif

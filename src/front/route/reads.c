@@ -6,16 +6,20 @@
 #include "upstream/lane/shared.h"
 
 /*
- * between two searches for a replica, so that not every read at the default node searches (chosen)
+ * time between two searches for a replica; without it, every read at the default node would search
+ * (chosen)
  */
 #define LOOK_NS (5 * NS_PER_MS)
-/* between two waits of a client, of at most 20 ms each: worker_lanes_wake_soon (chosen) */
+/*
+ * time between two waits of a client for a replica; each wait is at most 20 ms:
+ * worker_lanes_wake_soon (chosen)
+ */
 #define HOLD_NS NS_PER_S
-/* before a replica that did not answer a login is asked again (chosen) */
+/* time before a replica that did not answer a login is asked again (chosen) */
 #define ASK_AGAIN_NS (NS_PER_S)
-/* before a replica that refused the login is asked again; doubles each time (chosen) */
+/* time before a replica that refused the login is asked again; doubles each time (chosen) */
 #define ASK_REFUSED_NS (10 * NS_PER_S)
-#define REFUSALS_MOST 6 /* most doublings */
+#define REFUSALS_MOST 6 /* most doublings of ASK_REFUSED_NS */
 
 static uint64_t reads_now_ns(const struct client *client)
 {
@@ -130,7 +134,8 @@ static bool reads_is_free(const struct lane *lane)
 }
 
 /*
- * True if the lease is on a ready lane to the row. A lane that is being opened is not waited for.
+ * True if the lease is on a ready lane to the row. False also while a lane is being opened: the
+ * client does not wait for that lane.
  */
 static bool get_lane(struct client *client, struct nodes_row *row, struct lease *lease)
 {
@@ -230,8 +235,8 @@ static bool reads_hold(struct client *client)
 }
 
 /*
- * The replica's state must be later than this time. Then the state includes all that the client has
- * read elsewhere.
+ * Returns the time after which the replica's state must be. A later state includes all that the
+ * client has read elsewhere.
  */
 static uint64_t must_be_as_of(const struct read_side *reading, uint32_t doubts)
 {
@@ -350,9 +355,7 @@ bool reads_take_word(struct client *client, const struct request *request)
     return true;
 }
 
-/*
- * Returns why a read goes to the default node, whatever the replicas' state. NULL: no such reason.
- */
+/* Returns why a read goes to the default node, whatever the replicas' state. NULL: no reason. */
 static const char *why_default(const struct client *client, const struct command *command)
 {
     if (!command->reads_keys)

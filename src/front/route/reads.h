@@ -1,23 +1,24 @@
 /*
- * Which of a client's requests a replica answers.
+ * Decides which of a client's requests a replica answers.
  *
  * Problem: replicas lag behind the master by an unknown time. A client could miss its own writes,
  * or read older data than it has read before.
  *
- * Mechanism: offsets tell as of what time each replica has the master's state
+ * Mechanism: replication offsets tell how recent each replica's copy of the master's state is
  * (upstream/node/offsets.h).
  * - A client stays with one replica while the replica is in sync and weir has lost no connection to
  *   the replica.
  * - A client moves to a replica only if the replica's state is later than the client's last answer
- *   from elsewhere. After a write the client's reads go to the master until a replica has it.
+ *   from elsewhere. After a write the client's reads go to the master until a replica has the
+ *   write.
  * - A client that reads without a break would stay at the master for ever, since each answer is
- *   later than the replicas' state. Once in HOLD_NS the client therefore waits for a moment, in
- *   which master and replicas are polled.
+ *   later than the replicas' state. Once in HOLD_NS the client therefore waits for at most 20 ms,
+ *   while master and replicas are polled.
  * - Redis at the replica must accept the client's login. The client's user must also be confirmed
  *   at the master, with a connection that tells when the user ends: ACL DELUSER is not replicated.
  *
- * Apart from that moment no request waits for a replica: if anything is missing there, the request
- * goes to the master. Thread: the worker's.
+ * Apart from this wait once in HOLD_NS, no request waits for a replica. If one of the conditions is
+ * not met, the request goes to the master. Thread: the worker's.
  */
 #ifndef WEIR_FRONT_READS_H
 #define WEIR_FRONT_READS_H

@@ -276,7 +276,7 @@ bool replies_say(struct replies *replies, struct slice reply)
     return chain_append(&replies->own, replies->pool, reply.at, reply.len);
 }
 
-/* The end of a call is the end of a frame. */
+/* The end of a run is also the end of a frame. */
 void replies_end(struct replies *replies, struct reply_source *source)
 {
     assert(source->n_runs > 0);
@@ -302,8 +302,8 @@ static bool is_here(const struct replies *replies, const struct reply_source *so
 
 /*
  * Chooses where the source's next frame belongs: to the source's oldest run. An unsolicited frame
- * must not overtake earlier bytes of its lane. While such bytes wait, the frame joins their run,
- * even an ended one. Otherwise the frame is kept outside the runs.
+ * must not overtake earlier bytes of its lane. While earlier bytes of the lane wait, the frame
+ * joins their run, even if that run has ended. Otherwise the frame is kept outside the runs.
  */
 static void choose_place(const struct replies *replies, struct reply_source *source)
 {
@@ -386,7 +386,7 @@ static bool put_unsolicited(struct replies *replies, struct reply_source *source
     return put_early(replies, &source->unsolicited, outlet);
 }
 
-/* Sends what the oldest run has. False: nothing more can be sent. */
+/* Sends the kept bytes of the oldest run. False: nothing more can be sent. */
 static bool put_run(struct replies *replies, const struct outlet *outlet)
 {
     struct run *run = run_at(replies, replies->head);

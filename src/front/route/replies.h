@@ -6,18 +6,18 @@
  *              \__ run _____/  \_ run _______/ \ run     neighbours that one lane answers
  *               ^ oldest           own reply of weir     an own reply follows the run before it
  *
- * A queue of runs. Bytes for the oldest run pass to the client without a copy, however large they
- * are. Bytes for a later run are kept with that run ("early") until the run is the oldest.
- * Unsolicited frames (messages, pushes) of a lane without a run pass as soon as no frame of another
- * lane is half sent.
+ * The replies are a queue of runs. Bytes for the oldest run pass to the client without a copy,
+ * whatever their size. Bytes for a later run are kept with that run ("early") until the run is the
+ * oldest. Unsolicited frames (messages, pushes) of a lane without a run pass as soon as no frame of
+ * another lane is half sent.
  *
- * The number of replies of a run is not counted here but in the lane's queue. The last call of a
- * run is marked there (CALL_ENDS_RUN), and replies_end follows its answer. A lost lane closes the
- * client, so a run ends in no other way.
+ * The lane's queue of calls, and not this file, counts the replies of a run. In that queue the last
+ * call of a run is marked CALL_ENDS_RUN. replies_end is called when that call is answered. A lost
+ * lane closes the client, so a run ends in no other way.
  *
- * Without anything to order there are no runs, and no function here is called: see
- * replies_are_idle. Memory comes from the pool (base/chain.h) and is counted there. The owner
- * limits replies_bytes to what a client may leave unread.
+ * While replies_are_idle, nothing has to be ordered and no run exists. Memory comes from the pool
+ * (base/chain.h), which counts the memory. The owner limits replies_bytes to the number of bytes
+ * that a client may leave unread.
  */
 #ifndef WEIR_FRONT_REPLIES_H
 #define WEIR_FRONT_REPLIES_H
@@ -39,7 +39,7 @@ struct early {
 };
 
 /*
- * One lane that answers the client. Zeroed memory of the lane's user. The memory must stay valid
+ * One lane that answers the client. The lane's user provides zeroed memory, which must stay valid
  * until replies_clear.
  */
 struct reply_source {
@@ -51,7 +51,7 @@ struct reply_source {
         newest;
     uint32_t n_runs;    /* runs that have not ended */
     uint32_t run_index; /* position of the run to which the present frame belongs */
-    /* the last bytes ended within a frame; the rest goes where the frame's beginning went */
+    /* the last bytes ended within a frame; the rest of the frame goes where its beginning went */
     bool is_cut;
     bool is_unsolicited;        /* the present frame is unsolicited, so it belongs to no run */
     struct early unsolicited;   /* unsolicited frames that could not pass at once */
@@ -71,7 +71,7 @@ struct replies {
     struct pool *pool;
     struct run *ring; /* capacity is a power of two; NULL: none yet */
     uint32_t capacity;
-    uint32_t head; /* positions only grow, and wrap */
+    uint32_t head; /* position of the oldest run; positions count up, and wrap */
     uint32_t tail;
     struct chain own;              /* weir's own replies, of all runs */
     uint64_t early_bytes;          /* bytes kept with runs, and unsolicited bytes kept */
@@ -99,7 +99,7 @@ static inline uint64_t replies_bytes(const struct replies *replies)
 }
 
 /*
- * The next requests are answered by `source`. Begins a new run, unless the newest run is the
+ * The next requests will be answered by `source`. Begins a new run, unless the newest run is the
  * source's and no own reply follows it. `is_in_frame`: the source is within a frame; if `replies`
  * is idle, a part of that frame was already sent. False: out of memory.
  */
@@ -114,12 +114,12 @@ __attribute__((warn_unused_result)) bool replies_begin(struct replies *replies,
 void replies_close(struct replies *replies, const struct reply_source *source);
 
 /*
- * Appends a reply of weir's own behind all requests so far. There must be a run. False: out of
+ * Appends a reply of weir's own behind all requests so far. Only while a run exists. False: out of
  * memory.
  */
 __attribute__((warn_unused_result)) bool replies_say(struct replies *replies, struct slice reply);
 
-/* The oldest run of the source was answered, or needs no answer any more. */
+/* Ends the oldest run of the source: the run was answered, or needs no answer any more. */
 void replies_end(struct replies *replies, struct reply_source *source);
 
 /*
@@ -154,8 +154,8 @@ enum strand_next {
 };
 
 /*
- * Moves *at to the strand's first piece if *at is NULL, else to the piece behind *at. Returns what
- * the piece is; *bytes are its bytes.
+ * Moves *at to the strand's first piece if *at is NULL, else to the piece behind *at. Returns the
+ * kind of the piece; *bytes are its bytes.
  */
 enum strand_next strand_look(const struct early *strand, const struct early_piece **at,
                              struct slice *bytes);
@@ -185,8 +185,8 @@ __attribute__((warn_unused_result)) enum replies_verdict replies_take(struct rep
 
 /*
  * Sends all bytes that are next in order. To be called after replies_end, replies_fill and
- * replies_take, once bytes with REPLIES_PASS were sent. `out` may call no function here, except
- * replies_clear before it returns false, which ends the flush.
+ * replies_take, once bytes with REPLIES_PASS were sent. `out` returns false to end the flush. `out`
+ * must call no function of this file, except replies_clear before it returns false.
  */
 void replies_flush(struct replies *replies, bool (*out)(void *arg, const char *data, size_t n),
                    void *arg);

@@ -62,7 +62,7 @@ struct slice request_kept_bytes(const struct request *request)
 
 /* ---- Redis' answers to unknown names ---- */
 
-/* The quotation marks around names and arguments that Redis repeats. */
+/* The quotation marks around names and arguments in Redis' errors. */
 struct marks {
     struct slice before, after;
 };

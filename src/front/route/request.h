@@ -20,8 +20,8 @@
 
 /*
  * AUTH and HELLO are parsed as strictly as in Redis 7.2 and later: user and password, protocol
- * version, client name. Options of HELLO are read from left to right, before any takes effect. Only
- * one AUTH is allowed; Redis takes the last of several.
+ * version, client name. All options of HELLO are read, from left to right, before an option takes
+ * effect. Only one AUTH is allowed; Redis takes the last of several.
  *
  * Pure: nothing is allocated; all slices point into the request.
  */
@@ -36,9 +36,9 @@ struct hello {
 };
 
 /*
- * `request` is a whole multibulk request that request_scan has accepted. False: `error`
- * (HELLO_ERROR_ROOM bytes) is the error that Redis would return, "ERR ..." without the '-'. The
- * error may contain bytes of the request.
+ * Reads the arguments of AUTH or HELLO. `request` is a whole multibulk request that request_scan
+ * has accepted. False: `error` (HELLO_ERROR_ROOM bytes) is the error that Redis would return, "ERR
+ * ..." without the '-'. The error may contain bytes of the request.
  */
 #define HELLO_ERROR_ROOM 256
 __attribute__((warn_unused_result)) bool hello_read(struct hello *hello, struct slice request,
@@ -46,7 +46,10 @@ __attribute__((warn_unused_result)) bool hello_read(struct hello *hello, struct 
 __attribute__((warn_unused_result)) bool hello_read_auth(struct hello *hello, struct slice request,
                                                          char *error);
 
-/* True if this HELLO has an AUTH before any part that every version of Redis refuses. */
+/*
+ * True if this HELLO has an AUTH, and no argument before the AUTH is one that every version of
+ * Redis refuses.
+ */
 bool hello_logs_in(struct slice request);
 
 /* True if the name has only printable characters and no spaces, as Redis requires. */
@@ -57,7 +60,7 @@ bool hello_is_name(struct slice name);
 
 enum route {
     ROUTE_TAKEN,   /* the request was sent or answered */
-    ROUTE_WAIT,    /* not yet; the client's link will be woken */
+    ROUTE_WAIT,    /* the request must wait; the client's link will be woken */
     ROUTE_STOP,    /* the client takes no more requests */
     ROUTE_GOES_ON, /* used within route.c only: continue with the next step */
 };
@@ -94,7 +97,7 @@ static inline bool request_effect_is_known(const struct request *request)
 
 /*
  * True if the request is large and would change the client's user, name, tracking or library. weir
- * cannot read such a request, so the request must not be sent.
+ * cannot read the request, so the request must not be sent.
  */
 static inline bool request_is_unseen(const struct request *request)
 {
@@ -118,8 +121,8 @@ static inline enum effect request_effect(const struct request *request)
 }
 
 /*
- * The argument of a CLIENT REPLY. REPLY_NONE: the request is another one, or its argument is
- * invalid.
+ * Returns the argument of CLIENT REPLY. REPLY_NONE: the request is another command, or its argument
+ * is invalid.
  */
 static inline enum reply_word request_reply_word(const struct request *request)
 {
@@ -127,7 +130,7 @@ static inline enum reply_word request_reply_word(const struct request *request)
     return is_one ? reply_word_of(request->args[1]) : REPLY_NONE;
 }
 
-/* True if the request is one that Redis does not answer, provided that Redis allows its use. */
+/* True if Redis does not answer the request, provided that the user may run it. */
 static inline bool request_silences(const struct request *request)
 {
     enum reply_word word = request_reply_word(request);
@@ -147,7 +150,7 @@ static inline bool request_blocks(const struct request *request)
     return keys_may_wait(request->command, request->bytes, request->argc);
 }
 
-/* As request_blocks. Also true where the deciding argument is not buffered. */
+/* As request_blocks. Also true if the argument that decides this is not buffered. */
 static inline bool request_may_block(const struct request *request)
 {
     return request->command->blocks &&
@@ -159,7 +162,10 @@ static inline bool request_may_block(const struct request *request)
 void describe_request(struct request *request, const struct front *front,
                       const struct request_scan *scan, struct slice bytes);
 
-/* Returns `command`, or the unknown command if the operator leaves `command` to Redis. */
+/*
+ * Returns `command`. Exception: if the configuration leaves `command` to Redis, returns the row of
+ * unknown commands.
+ */
 const struct command *request_as_configured(const struct front *front,
                                             const struct command *command);
 
@@ -173,14 +179,14 @@ struct slice request_kept_bytes(const struct request *request);
  * ---- Redis' answers to unknown commands and subcommands, where a name must not reach Redis ----
  *
  * Redis finds names by a hash of all their bytes but compares names up to a NUL. "GET\0x" can
- * therefore run as GET. weir answers such a name as Redis answers an unknown name.
+ * therefore run as GET. weir answers a name with a NUL as Redis answers an unknown name.
  */
 
 /* bytes of a name, and of the arguments, that Redis repeats in its error */
 #define UNKNOWN_SHOWN 128
 #define UNKNOWN_ROOM (3 * UNKNOWN_SHOWN + 128)
 
-/* True if the name holds a NUL, so that Redis may run the part before the NUL. */
+/* True if the name contains a NUL, so that Redis may run the part before the NUL. */
 static inline bool unknown_by_luck(struct slice name)
 {
     return memchr(name.at, '\0', name.len) != NULL;
@@ -198,14 +204,15 @@ struct slice unknown_subcommand(const struct request *request, bool is_before_7,
 /* ---- the time-out of a command that waits in Redis ---- */
 
 /*
- * The functions say how long a command still waits when the command is sent again. A cluster ends
- * the wait of a blocked client with MOVED when the slot goes to another node. Pure.
+ * These functions compute how long a blocking command may still wait when the command is sent
+ * again. A cluster ends the wait of a blocked client with MOVED when the slot goes to another node.
+ * Pure.
  */
 
 /*
  * Appends a copy of the whole request to `out`, with a time-out shorter by `waited_ns`, but of at
- * least 1 ms. A request without an end, or with a time that weir cannot read, is copied unchanged.
- * False: out of memory.
+ * least 1 ms. A request that blocks without a time-out, or with a time-out that weir cannot read,
+ * is copied unchanged. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool block_time_reduce(const struct command *command,
                                                            struct slice request, uint32_t argc,

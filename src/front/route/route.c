@@ -60,8 +60,8 @@ static bool route_note_call(struct client *client, struct lane *lane, const stru
 }
 
 /*
- * Marks the lane for what the request may do: forge replies, or make the lane not reusable for
- * other clients.
+ * Marks the lane if the request may forge replies (may_forge in command_row.h), or if other clients
+ * must not get the lane after the request.
  */
 static void note_lane(struct client *client, struct lane *lane, const struct request *request)
 {
@@ -81,8 +81,8 @@ static void note_lane(struct client *client, struct lane *lane, const struct req
 }
 
 /*
- * True if the command may write. EXEC runs what was queued. A command that may forge replies may
- * run anything.
+ * True if the command may write. EXEC runs the queued commands. A command that may forge replies
+ * may run any other command.
  */
 static bool may_write(const struct command *command)
 {
@@ -249,8 +249,8 @@ static enum route end_login(struct client *client, const struct request *request
 }
 
 /*
- * Handles AUTH and HELLO, which are never sent as they came. Exception: inside MULTI, a HELLO that
- * neither logs in nor changes the protocol is sent.
+ * Handles AUTH and HELLO, which are never sent as they came. Exception: inside MULTI, a HELLO is
+ * sent if it does not log in and does not change the protocol.
  */
 static enum route log_in(struct client *client, struct request *request, struct hello *hello)
 {
@@ -311,11 +311,11 @@ static enum route refuse_placeless(struct client *client, struct request *reques
 }
 
 /*
- * Refuses a request for which no lane was found. The client is closed as well where an error
- * reply would mislead it:
+ * Refuses a request for which no lane was found. The client is closed as well where an error reply
+ * would mislead it:
  * - Redis has accepted the client's new login, so the client would not know its user.
- * - The client does not hear replies. Such a client would take a lost command for one that ran, or
- *   wait for CLIENT REPLY ON for ever.
+ * - The client does not hear replies. The client would believe that the lost command has run, or
+ *   would wait for CLIENT REPLY ON for ever.
  * - The request asks for silence. The client would take the error for the reply to the next
  *   request.
  */
@@ -647,7 +647,7 @@ static enum route route_refuse(struct client *client, struct lane *lane, struct 
     return ROUTE_GOES_ON;
 }
 
-/* As forward, by a place. */
+/* As forward, but sends the request by a place. */
 static enum route forward_by_place(struct client *client, struct request *request)
 {
     enum route result = route_refuse(client, NULL, request);
@@ -680,10 +680,10 @@ static enum route aim(struct client *client, const struct request *request)
 
 /*
  * Sends one request by the client's main side. The gate first checks for a refusal, so that a
- * refused request opens no connection. The gate charges once a lane is there, so that a request
+ * refused request opens no connection. The gate charges once a lane is ready, so that a request
  * passes at the moment of its charge. A slow connect can therefore not release more requests at
- * once than the limits allow. Inside MULTI there is a lane, and a refusal must void the transaction
- * on that lane.
+ * once than the limits allow. Inside MULTI the client has a lane already, and a refusal must void
+ * the transaction on that lane.
  */
 static enum route forward(struct client *client, struct request *request)
 {
@@ -730,14 +730,15 @@ static enum route forward(struct client *client, struct request *request)
         if (result != ROUTE_GOES_ON) {
             if (result == ROUTE_TAKEN && client_has_own_lane(client) &&
                 client->lane_user.in_flight == 0)
-                link_wake(&client->link); /* the client does not need that lane after all */
+                /* the refused request needs no lane: once woken, the client gives it back */
+                link_wake(&client->link);
             return result;
         }
     }
     return send_on(client, lane, request);
 }
 
-/* Answers INFO of an operator, which weir does itself. */
+/* Answers INFO of an operator with weir's own text. */
 static enum route tell_info(struct client *client, struct request *request)
 {
     if (client_has_own_lane(client) && client->lane_user.in_flight > 0) {
@@ -779,9 +780,7 @@ static bool must_wait_for_kept(const struct client *client, const struct request
             effect == EFFECT_AUTH || effect == EFFECT_HELLO || effect == EFFECT_RESET);
 }
 
-/*
- * True if the request goes by neither places nor hops, and calls of places or hops are in flight.
- */
+/* True if the request goes by the client's main side, and calls of places or hops are in flight. */
 static bool must_wait_for_places(const struct client *client, const struct request *request)
 {
     return spread_in_flight(client_extra(client)->spread) > 0 && !places_take(client, request) &&
@@ -803,10 +802,7 @@ static enum route forward_by_slot(struct client *client, struct request *request
                                         : forward(client, request);
 }
 
-/*
- * True if a call on the client's private lane to a node of a cluster is not over: the call may come
- * back.
- */
+/* On a cluster: true if a call on the client's private lane may still come back. */
 static bool must_wait_for_carried(struct client *client)
 {
     if (!carry_is_busy(client))

@@ -8,7 +8,7 @@
 #include "front/route/overtaken.h"
 #include "front/client/timing.h"
 
-/* The reply has its position in the place's strand. */
+/* A call that came back from a place. The reply's position is reserved in the place's strand. */
 struct taken {
     struct hop hop;
     struct early_piece *position; /* NULL: the reply is muted */
@@ -44,7 +44,10 @@ static void taken_on_lost(struct hop *hop)
     free(container_of(hop, struct taken, hop));
 }
 
-/* The keys were sent as requests of their own. */
+/*
+ * Each key was sent in a request of its own. `reply` is the reply to the whole request; empty: the
+ * client is closed.
+ */
 static void on_keys(void *arg, struct slice reply)
 {
     struct taken *taken = arg;

@@ -4,14 +4,15 @@
  *     request with keys of one slot                 the slot's master
  *     PUBLISH, PUBSUB                               the node of classic pub/sub
  *     any other request without keys                the private lane's node, else the default node
- *     any request of a client bound to its lane     that lane's node
+ *     any request of a client tied to its lane      that lane's node
  *
- * What binds a client to its lane: MULTI, watched keys, subscriptions, MONITOR, and replies that
- * are not counted. Any other state of the lane ends when the client's requests go to another node.
+ * A client is tied to its lane by MULTI, watched keys, subscriptions, MONITOR, and replies that
+ * weir does not count. Any other state of the lane ends when the client's requests go to another
+ * node.
  *
- * target_set sets the node for each request before a lane is chosen. Proofs, outages and lanes are
- * those of this node. With one server, or a master and its replicas, the node is always the default
- * node. Thread: the worker's.
+ * target_set sets the node for each request before a lane is chosen. The client's proof, outage and
+ * lane are then the ones for this node. With one server, or a master and its replicas, the node is
+ * always the default node. Thread: the worker's.
  */
 #ifndef WEIR_FRONT_TARGET_H
 #define WEIR_FRONT_TARGET_H

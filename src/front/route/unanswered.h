@@ -1,14 +1,14 @@
 /*
- * The requests of one client in flight on shared lanes, as they were sent, until each is
- * answered. A request that Redis refused without running it can be sent again.
+ * The requests of one client in flight on shared lanes, as they were sent, until each is answered.
+ * A request that Redis refused without running it can be sent again.
  *
  *   sent      GET a, GET b | SET c       an entry: similar neighbours, or one request
  *   answered  GET a                      n_left counts an entry's unanswered requests;
  *                                        an entry is freed with its last request
  *
- * Invariant: there are entries for all calls of the client on a lane that keeps requests
- * (lane.keeps), in the order of the calls. Bytes are kept up to UNANSWERED_MAX. An entry without
- * bytes cannot be sent again. Owner: the client; its worker's thread. Independent of struct client.
+ * Invariant: all calls of the client on a lane that keeps requests (lane.keeps) have entries, in
+ * the order of the calls. Bytes are kept up to UNANSWERED_MAX. An entry without bytes cannot be
+ * sent again. Owner: the client; its worker's thread. Independent of struct client.
  */
 #ifndef WEIR_FRONT_UNANSWERED_H
 #define WEIR_FRONT_UNANSWERED_H
@@ -24,11 +24,11 @@
 /* bytes; as many as a client may have unanswered on shared lanes (SHARED_BYTES_MAX) */
 #define UNANSWERED_MAX 32768
 
-/* What a command that ran means for earlier commands that did not run. */
+/* How a command that ran may be related to earlier commands that did not run. */
 enum kept_kind {
-    KEPT_OTHER, /* neither of the next two */
-    KEPT_READ,  /* may have read what the earlier commands change */
-    KEPT_WRITE, /* may have changed what the earlier commands change */
+    KEPT_OTHER, /* neither KEPT_READ nor KEPT_WRITE */
+    KEPT_READ,  /* may have read keys that the earlier commands change */
+    KEPT_WRITE, /* may have changed keys that the earlier commands change */
 };
 
 static inline enum kept_kind keep_kind(const struct command *command)
@@ -76,7 +76,7 @@ void unanswered_drop(struct unanswered *unanswered, struct pool *pool, uint32_t 
 
 /*
  * Returns the bytes of the oldest request, valid until the request is dropped. Empty: the bytes
- * were not kept. There must be a request.
+ * were not kept. Only while a request is kept.
  */
 struct slice unanswered_oldest(const struct unanswered *unanswered);
 
@@ -145,15 +145,17 @@ __attribute__((warn_unused_result)) struct returned_call *returned_add(struct re
 __attribute__((warn_unused_result)) bool returned_read(struct returned *returned, struct pool *pool,
                                                        struct slice piece);
 
-/*
- * returned_end_reply: the reply being read is whole, and belongs to the newest call.
- * returned_end_behind: the reply is whole, and follows the newest call. False: out of memory.
- */
+/* The reply being read is whole, and is the reply to the newest call. */
 void returned_end_reply(struct returned *returned);
+
+/* The reply being read is whole, and follows the reply to the newest call. False: out of memory. */
 __attribute__((warn_unused_result)) bool returned_end_behind(struct returned *returned,
                                                              struct pool *pool);
 
-/* Adds a reply that follows the newest call. There must be a call. False: out of memory. */
+/*
+ * Adds a reply that follows the newest call. Only while a returned call exists. False: out of
+ * memory.
+ */
 __attribute__((warn_unused_result)) bool returned_say(struct returned *returned, struct pool *pool,
                                                       struct slice reply);
 

@@ -2,10 +2,11 @@
  * The names of a client's subscriptions that weir must remember: shard channels, and names
  * subscribed at all masters of a cluster.
  *
- *   bucket     slot % CHANNELS_BUCKETS; owner: struct subscriptions
+ *   A name of slot s is in the bucket s % CHANNELS_BUCKETS. struct subscriptions owns the names.
  *
- * Each kind has a name at most once. The names have at most CHANNELS_BYTES_MAX bytes together. A
- * confirmation of Redis says which subscription has begun or ended. Independent of struct client.
+ * Each name occurs at most once in each kind. All names together have at most CHANNELS_BYTES_MAX
+ * bytes. A confirmation of Redis says which subscription has begun or ended. The module knows
+ * nothing of struct client.
  */
 #ifndef WEIR_FRONT_CHANNELS_H
 #define WEIR_FRONT_CHANNELS_H
@@ -32,11 +33,11 @@ struct channel {
     uint32_t len;
     uint16_t slot;
     uint8_t kind;  /* enum channel_kind */
-    bool is_asked; /* being subscribed again */
+    bool is_asked; /* an SSUBSCRIBE for the name is in flight at the slot's new node */
     char name[];
 };
 
-/* Zeroed memory; channels_init must follow. */
+/* Must be zeroed before channels_init. */
 struct channels {
     struct list buckets[CHANNELS_BUCKETS];
     uint64_t bytes;
@@ -48,7 +49,7 @@ struct channels {
 void channels_init(struct channels *channels);
 void channels_fini(struct channels *channels);
 
-/* NULL: not found. */
+/* Returns the entry of `name`, NULL if there is none. */
 struct channel *channels_find(const struct channels *channels, enum channel_kind kind,
                               struct slice name);
 
@@ -57,7 +58,7 @@ __attribute__((warn_unused_result)) bool channels_add(struct channels *channels,
                                                       enum channel_kind kind, struct slice name,
                                                       const void *tap);
 
-/* Moves a name to this tap; NULL: to none. */
+/* Moves a name to `tap`; with NULL the name has no tap. */
 void channels_move(struct channels *channels, struct channel *channel, const void *tap);
 
 void channels_drop(struct channels *channels, struct channel *channel);
@@ -65,10 +66,13 @@ void channels_drop(struct channels *channels, struct channel *channel);
 /* Removes all names of this kind. */
 void channels_drop_all(struct channels *channels, enum channel_kind kind);
 
-/* Leaves the tap's shard channels without a tap. */
+/* Removes the tap from its shard channels, which become orphans. */
 void channels_orphan(struct channels *channels, const void *tap);
 
-/* Returns the next name of this kind after `channel`; after NULL the first. NULL: no more. */
+/*
+ * Returns the next name of this kind after `channel`; after NULL the first. Returns NULL after the
+ * last name.
+ */
 struct channel *channels_next(const struct channels *channels, enum channel_kind kind,
                               const struct channel *channel);
 
@@ -80,20 +84,20 @@ static inline struct slice channel_name(const struct channel *channel)
 /* ---- confirmations ---- */
 
 /*
- * The reply to a SUBSCRIBE or UNSUBSCRIBE command: an array or a push of a word, a channel and the
- * number of subscriptions left.
+ * A confirmation: the reply to a SUBSCRIBE or UNSUBSCRIBE command. The reply is an array or a push
+ * of a word, a channel and the number of remaining subscriptions.
  *
  *     *3  $9 subscribe  $4 news  :1        >3  $12 sunsubscribe  _  :0
  */
 struct confirmation {
     struct slice word;
-    struct slice channel; /* empty for nil */
+    struct slice channel; /* name of the channel; empty for nil */
     bool has_channel;     /* false for nil: the client had no subscription */
     size_t count_at;      /* offset of the last line, which holds the number of subscriptions */
     int64_t count;
 };
 
-/* `frame` is whole. False if the frame is no confirmation. */
+/* Reads a whole frame. False if the frame is no confirmation. */
 __attribute__((warn_unused_result)) bool confirmation_read(struct slice frame,
                                                            struct confirmation *out);
 

@@ -25,7 +25,10 @@ static struct pool *multi_pool_of(const struct client *client)
 
 /* ---- end ---- */
 
-/* Gives the lane back. Redis ends the transaction and the watches with the session on that lane. */
+/*
+ * Gives the lane back. When the session on the lane ends, Redis ends the transaction and the
+ * watches.
+ */
 static void leave_lane(struct client *client)
 {
     struct carry *carry = carry_of(client);
@@ -150,8 +153,8 @@ static enum route exec(struct client *client, struct request *request)
     answer_count(client, request, RESULT_FORWARDED);
     charge_answered(client, verdict.counted);
     /*
-     * A redirect seen while queueing stays in force. The time-out of the redirect begins now,
-     * however long the client has queued.
+     * A redirect seen while queueing stays in force. The time-out of the redirect begins now, even
+     * if the client has queued commands for longer than redirect-timeout.
      */
     struct nodes_row *there = carry->there;
     enum carry_why why = (enum carry_why)carry->why;
@@ -205,7 +208,7 @@ static enum route queue(struct client *client, struct request *request)
     return is_answered ? answer_here(client, request, SLICE("+QUEUED\r\n")) : ROUTE_GOES_ON;
 }
 
-/* Watched keys decide the node, so all must be of one slot. */
+/* Watched keys decide the node, so all watched keys must be of one slot. */
 static enum route multi_watch(struct client *client, struct request *request)
 {
     struct carry *carry = multi_need(client);
@@ -285,8 +288,8 @@ void multi_note_queued(struct client *client, const struct request *request)
 }
 
 /*
- * Requests sent together are refused together: the first refusal counts, and the later refusals add
- * nothing.
+ * A node refuses all requests that were sent together. The first refusal counts, and later refusals
+ * change nothing.
  */
 static bool multi_take_refusal(struct client *client, struct slice reply)
 {

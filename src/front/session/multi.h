@@ -2,18 +2,18 @@
  * MULTI on a cluster: weir answers MULTI, and the first command with a key decides the node.
  *
  *   MULTI              +OK, and nothing is sent
- *   SET k 1            MULTI, then SET go to the node of k's slot, on a private lane: +QUEUED.
- *                      Without a key: to the default node
- *   SET k 2, PING ...  to the same node. The client gets +QUEUED also for a redirect, which is
- *                      remembered
- *   EXEC               to that node. After a redirect, MULTI and the queued requests go first to
- *                      the redirect's node; their replies are discarded
+ *   SET k 1            MULTI and SET are sent to the node of k's slot, on a private lane: +QUEUED.
+ *                      A first command without a key is sent to the default node
+ *   SET k 2, PING ...  sent to the same node. The client gets +QUEUED also for a redirect, which
+ *                      weir remembers
+ *   EXEC               sent to the same node. After a redirect, MULTI and the queued requests are
+ *                      first sent to the redirect's node; their replies are discarded
  *
  * A key of another slot is answered with CROSSSLOT, and EXEC then runs nothing. Keys watched before
- * MULTI decide the node. If the slot of the watched keys has left that node, EXEC answers nil, as
- * after any change of a watched key. More than QUEUE_MAX bytes cannot be sent to another node:
- * after a redirect EXEC answers EXECABORT. Commands that change how replies are counted (SUBSCRIBE,
- * MONITOR, CLIENT REPLY) are refused inside MULTI.
+ * MULTI decide the node. If the slot of the watched keys has moved to another node, EXEC answers
+ * nil, as after any change of a watched key. weir cannot send more than QUEUE_MAX bytes to another
+ * node: EXEC of a larger transaction answers EXECABORT after a redirect. weir refuses commands
+ * inside MULTI that change how replies are counted (SUBSCRIBE, MONITOR, CLIENT REPLY).
  *
  * Redis answers MULTI before the next request is sent, so that a user without the right to MULTI
  * runs nothing. EXEC is sent when all queued requests are answered. The lane is given back after

@@ -78,7 +78,8 @@ static void look_at_orphans(struct subscriptions *subs)
     uint64_t now_ns = client->front->loop->now_ns;
     if (subs->channels.n_orphans == 0) {
         if (subs->orphaned_ns != 0 && subs->stage != STAGE_ASKED)
-            client_resume(client, WAIT_ANSWER); /* SUNSUBSCRIBE may wait for the last orphan */
+            /* the client's SUNSUBSCRIBE may wait until no orphan is left */
+            client_resume(client, WAIT_ANSWER);
         subs->orphaned_ns = 0;
         return;
     }

@@ -11,8 +11,8 @@
 #include "front/client/client.h"
 
 /*
- * resubscribe_go_on is called when the client's link was woken, resubscribe_adopt when there is a
- * new topology. Both functions are safe on all clients.
+ * resubscribe_go_on: called when the client's link was woken. resubscribe_adopt: called when the
+ * worker has a new topology. Both functions are safe on all clients.
  */
 void resubscribe_go_on(struct client *client);
 void resubscribe_adopt(struct client *client);

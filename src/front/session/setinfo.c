@@ -25,7 +25,7 @@ static bool is_text(struct slice value)
     return value.len <= LIBRARY_TEXT_MAX;
 }
 
-/* `client` is the spelling of CLIENT, which differs for weir's own commands. */
+/* `client` is the command's first word: CLIENT, or weir's own spelling of CLIENT. */
 static void send_setinfo(struct lane *lane, const struct lane_user *lane_user, struct slice client,
                          struct slice word, struct slice value)
 {
@@ -34,7 +34,10 @@ static void send_setinfo(struct lane *lane, const struct lane_user *lane_user, s
     lane_send(lane, lane_user, out, emit_array(out, words, 4));
 }
 
-/* True if the lane stays the client's, or may not be lent to another client anyway. */
+/*
+ * True if the lane will not serve another client: the client keeps the lane, or the lane is not
+ * reusable already.
+ */
 static bool is_for_good(const struct client *client, const struct lane *lane)
 {
     return client_has_own_lane(client) &&

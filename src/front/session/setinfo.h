@@ -1,12 +1,13 @@
 /*
  * CLIENT SETINFO LIB-NAME and LIB-VER, which most libraries send when they connect. This module
- * decides what weir sends, and on which lanes.
+ * decides which library weir tells Redis, and on which lanes.
  *
- * On a shared lane weir sets its own name instead, since the lane belongs to no client. A private
- * lane is told the client's library before a command that shows the connection (CLIENT INFO and
- * LIST) or names it to others (CLIENT ID). A lane that was told a library is not reusable for other
- * clients, because RESET does not clear the library. A lane on which the client has set LIB-NAME or
- * LIB-VER is told both values, because the client may have set one of them elsewhere.
+ * On a shared lane weir sets its own name instead, since the lane belongs to no client. On a
+ * private lane weir sends the client's library before some commands: CLIENT INFO and CLIENT LIST,
+ * which show the connection, and CLIENT ID. A private lane with a client's library is not reusable
+ * for other clients, because RESET does not clear the library. When a client sets LIB-NAME or
+ * LIB-VER on a private lane, weir sends both values. The client may have set the other value on
+ * another lane.
  */
 #ifndef WEIR_FRONT_SETINFO_H
 #define WEIR_FRONT_SETINFO_H
@@ -27,8 +28,8 @@ __attribute__((warn_unused_result)) bool setinfo_send(struct client *client, str
                                                       const struct request *request);
 
 /*
- * True if the reply shows what Redis knows of the connection. The lane must be told the library
- * before the request.
+ * True if the reply shows what Redis knows of the connection. weir must send setinfo_tell before
+ * this request.
  */
 bool setinfo_is_asked(const struct request *request);
 

@@ -70,9 +70,9 @@ static void hello_sent(const struct sending *s)
 }
 
 /*
- * Sends HELLO in weir's own words and without a login, so that HELLO does nothing that weir has not
- * read. A name is set on private lanes only. Inside MULTI a correct HELLO without a login, in the
- * client's protocol, is sent as it came.
+ * Sends a HELLO that weir builds itself, without a login, so that HELLO does nothing that weir has
+ * not read. A name is set on private lanes only. Inside MULTI a correct HELLO without a login, in
+ * the client's protocol, is sent as it came.
  */
 static bool send_hello(const struct sending *s)
 {
@@ -84,7 +84,10 @@ static bool send_hello(const struct sending *s)
     const bool has_name = hello->has_name && client_has_own_lane(s->client);
     uint8_t protocol = protocol_for(s->lane, hello);
     char small[4 * EMIT_HEADER_MAX + 64];
-    /* a shared lane already expects the bytes, so nothing may fail there */
+    /*
+     * on a shared lane malloc is not called: the lane already expects the bytes, so sending must
+     * not fail
+     */
     char *out = has_name ? malloc(sizeof small + hello->name.len) : small;
     if (out == NULL)
         return false;
@@ -189,11 +192,11 @@ static void exec_sent(const struct sending *s)
     if (s->client->transaction.forges)
         lane_distrust(s->lane);
     if (session_has_asked_library(s->client))
-        /* the answer decides which library the lane must be told */
+        /* the answer decides which library weir must set on the lane */
         client_wait(s->client, WAIT_ANSWER);
 }
 
-/* Notes the pause of the node, if CLIENT PAUSE ms WRITE has run. */
+/* Records that the node pauses writes, if CLIENT PAUSE ms WRITE has run. */
 static void pause_answered(const struct answer *a)
 {
     if (!a->is_error && a->call->argument > 0)
@@ -272,7 +275,8 @@ static void switch_answered(const struct answer *a)
 #define NOBODYS_ID "9223372036854775807"
 
 /*
- * True if the word is an id. Syntax: CLIENT TRACKING on|off {REDIRECT id | PREFIX prefix | word}.
+ * True if word i of CLIENT TRACKING is an id. Syntax: CLIENT TRACKING on|off {REDIRECT id | PREFIX
+ * prefix | word}.
  */
 static bool stateful_is_id(const struct slice *words, uint32_t i)
 {
@@ -529,10 +533,10 @@ const struct stateful *stateful_row(enum effect effect)
 }
 
 /*
- * True if Redis wants a password from a client that does not hear the error. Redis had let the
- * client in on an earlier connection, which is gone. The client would lose command after command,
- * or wait for CLIENT REPLY ON. weir's own RESET proves nothing: before 7.0 Redis wants a login for
- * RESET too.
+ * True if Redis demands a login from a client that does not receive the error. Redis accepted the
+ * client on an earlier connection, which is closed. If the client stayed open, Redis would refuse
+ * all its commands unnoticed. An error to weir's own RESET does not count, because before 7.0 Redis
+ * demands a login for RESET too.
  */
 static bool is_shut_out_unheard(const struct call *call, const struct glimpse *reply)
 {

@@ -1,9 +1,9 @@
 /*
- * Stateful commands: what each does when it is sent, when it is queued in MULTI, and when it is
- * answered.
+ * Stateful commands: the functions that weir calls when a command is sent, is queued in MULTI, or
+ * is answered.
  *
- * stateful.c has one row for each effect. The effects of queued commands on a session are not
- * followed. Instead, a row names the pin that its command takes inside MULTI.
+ * stateful.c has one row for each effect (enum effect). weir does not follow how queued commands
+ * change a session. Instead, a row names the pin that the client gets when the command is queued.
  */
 #ifndef WEIR_FRONT_STATEFUL_H
 #define WEIR_FRONT_STATEFUL_H
@@ -31,14 +31,15 @@ struct answer {
     bool is_error;
 };
 
-/* Any function may be NULL. False from a function that returns bool means out of memory. */
+/* Any function may be NULL. A function that returns bool returns false if out of memory. */
 struct stateful {
     /* outside MULTI, before the call: allocates what the request needs */
     bool (*prepare)(const struct sending *s);
     void (*sent)(const struct sending *s);    /* outside MULTI, once the call is recorded */
     void (*answered)(const struct answer *a); /* once a call with CALL_LOOK was answered */
     void (*queued)(const struct sending *s);  /* inside MULTI, once the call is recorded */
-    uint32_t pin;                             /* enum pin taken inside MULTI; 0: none */
+    /* enum pin that the client gets inside MULTI; 0: none */
+    uint32_t pin;
     /* sends the bytes; NULL: the bytes are sent as they came */
     bool (*send)(const struct sending *s);
 };

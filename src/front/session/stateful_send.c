@@ -20,7 +20,7 @@ static const char reply_on_request[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\
 /*
  * True if the request is MONITOR on a lane that monitors already. Redis does not answer a permitted
  * second MONITOR, and refuses one without permission. weir cannot know the permission. A MONITOR
- * that always gets an error is counted like any other request.
+ * that Redis always refuses is counted like any other request.
  */
 static bool is_monitor_again(const struct client *client, const struct request *request)
 {
@@ -58,7 +58,7 @@ static bool must_gather(const struct client *client, const struct request *reque
     return gather_is_due(client, request_effect(request)) && hears(client);
 }
 
-/* True if weir draws conclusions from the answer. */
+/* True if weir must read the answer. */
 static bool is_looked_at(const struct client *client, const struct request *request)
 {
     return !transaction_is_open(&client->transaction) &&
@@ -106,9 +106,10 @@ bool stateful_break_multi(struct client *client, struct lane *lane)
 }
 
 /*
- * Sends a request on a passthrough lane. Replies on such a lane are not counted: a replica's
- * stream, or what follows an EXEC with SUBSCRIBE, MONITOR, CLIENT REPLY or SYNC. On a passthrough
- * lane, too, CLIENT TRACKING cannot point at another application's lane.
+ * Sends a request on a passthrough lane. weir does not count replies on a passthrough lane: a
+ * replica's stream, or the replies after an EXEC with SUBSCRIBE, MONITOR, CLIENT REPLY or SYNC.
+ * CLIENT TRACKING is changed as on other lanes, so that its id cannot name another application's
+ * lane.
  */
 static bool send_passthrough(struct client *client, struct lane *lane,
                              const struct request *request)
@@ -126,7 +127,7 @@ static bool send_passthrough(struct client *client, struct lane *lane,
 
 /*
  * weir keeps the state of CLIENT REPLY. Redis answers every request on a lane, and weir discards
- * what the client does not want to hear. Redis still decides whether the client may use the
+ * the replies that the client has turned off. Redis still decides whether the client may use the
  * command: weir sends CLIENT REPLY ON, which changes nothing.
  */
 static bool send_client_reply(struct client *client, struct lane *lane,
@@ -150,7 +151,7 @@ static bool send_client_reply(struct client *client, struct lane *lane,
     call->flags |= CALL_LOOK | flags[reply_mode_hears(&client->reply_mode, word)];
     call->effect = EFFECT_REPLY;
     call->argument = word;
-    /* Redis may refuse CLIENT REPLY, and the client then hears the next replies */
+    /* if Redis refuses CLIENT REPLY, the client receives the next replies */
     client_wait(client, WAIT_ANSWER);
     lane_send(lane, &client->lane_user, REQUEST(reply_on_request));
     return true;
@@ -176,7 +177,7 @@ static enum flow flow_of(const struct request *request)
 static uint32_t frames_of(const struct request *request, enum flow flow)
 {
     bool is_list = flow == FLOW_SUBSCRIBE || flow == FLOW_UNSUBSCRIBE;
-    /* UNSUBSCRIBE without names: 0, which stands for one frame for each subscription */
+    /* without names 0: UNSUBSCRIBE is then answered by one frame for each subscription */
     return is_list ? request->argc - 1 : 1;
 }
 
@@ -273,7 +274,8 @@ static bool stateful_send_send_call(struct client *client, struct lane *lane,
 
 /*
  * Returns why the client must be closed; NULL: no reason. weir cannot answer a login where replies
- * are not counted. A silent client must not queue a command with uncountable replies.
+ * are not counted. A client with CLIENT REPLY OFF must not queue a command with uncountable
+ * replies.
  */
 static const char *stateful_send_why_not(const struct client *client, const struct request *request)
 {

@@ -12,12 +12,13 @@
 #include "front/route/request.h"
 #include "upstream/lane/lane.h"
 
-/* True if the request can be sent as one plain call, without follow-up. */
+/* True if the request can be sent as one plain call, without any other work. */
 bool stateful_is_plain(const struct client *client, const struct request *request);
 
 /*
- * True if all earlier calls must be answered before the request is sent. Reasons: weir could not
- * tell their replies from the replies to the request, or the request ends the counting of replies.
+ * True if all earlier calls must be answered before the request is sent. First reason: weir could
+ * not tell the replies to earlier calls from the replies to the request. Second reason: the request
+ * ends the counting of replies.
  */
 bool stateful_must_wait(const struct client *client, const struct request *request);
 
@@ -26,8 +27,8 @@ __attribute__((warn_unused_result)) bool stateful_send(struct client *client, st
                                                        const struct request *request);
 
 /*
- * Sends a request that Redis certainly refuses, which voids the open transaction. The reply is
- * discarded. False: out of memory.
+ * Sends a request that Redis certainly refuses. The refusal voids the open transaction. The reply
+ * is discarded. False: out of memory.
  */
 __attribute__((warn_unused_result)) bool stateful_break_multi(struct client *client,
                                                               struct lane *lane);

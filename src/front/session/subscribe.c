@@ -107,7 +107,10 @@ static enum route end_well(struct subscriptions *subs, const struct request *req
     return client_is_closed(client) ? ROUTE_STOP : ROUTE_TAKEN;
 }
 
-/* Charges the request once. ROUTE_GOES_ON: the request has passed the gate, now or before. */
+/*
+ * Charges the request, unless it is charged already. ROUTE_GOES_ON: the gate has let the request
+ * pass.
+ */
 static enum route subscribe_charge(struct subscriptions *subs, struct request *request)
 {
     struct client *client = subs->client;
@@ -216,8 +219,8 @@ static enum route subscribe_ask_at(struct subscriptions *subs, struct nodes_row 
 /* ---- shard channels ---- */
 
 /*
- * Redis has not run the request: sends the request again within 20 ms, for at most `most_ns`. After
- * that time the client gets `error`.
+ * Called when Redis has not run the request. Sends the request again within 20 ms, until `most_ns`
+ * have passed; then the client gets `error`.
  */
 static enum route subscribe_ask_again(struct subscriptions *subs, struct request *request,
                                       uint64_t most_ns, struct slice error)
@@ -234,7 +237,7 @@ static enum route subscribe_ask_again(struct subscriptions *subs, struct request
     return wait_for_answer(subs);
 }
 
-/* Asks again later, because no node serves the slot for now. */
+/* Sends the request again later, because no node serves the slot for now. */
 static enum route wait_for_node(struct subscriptions *subs, struct request *request,
                                 struct slice error)
 {
@@ -257,8 +260,8 @@ static enum route ask_shard(struct subscriptions *subs, struct request *request)
 }
 
 /*
- * Returns the next node with shard channels of the client. If no node was asked yet and none has
- * such channels, returns the default node. NULL: all nodes have answered.
+ * Returns the next node with shard channels of the client. If the client has no shard channels and
+ * no node was asked, returns the default node. NULL: all nodes have answered.
  */
 static struct nodes_row *next_shard(const struct subscriptions *subs)
 {

@@ -2,8 +2,8 @@
  * What a client of a cluster subscribes to, and at which nodes.
  *
  *   SUBSCRIBE, PSUBSCRIBE   at the node of classic pub/sub (topology.pubsub). PUBLISH and PUBSUB go
- *                           to that node, too, so counts and order are those of one server. The
- *                           cluster's bus carries messages of other nodes to that node.
+ *                           to the same node, so counts and order are as on one server. The
+ *                           cluster's bus carries messages of other nodes to this node.
  *   __key...                at all masters, because keyspace notifications are local to a node. The
  *                           client gets one confirmation when all masters have confirmed, and
  *                           the messages of all masters.
@@ -11,21 +11,25 @@
  *
  * A client has at most two taps (front/session/tap.h) at a node: one for SSUBSCRIBE, one for
  * SUBSCRIBE and PSUBSCRIBE. The main side is never subscribed on a cluster. Commands of a RESP3
- * subscriber therefore go as without subscriptions. A RESP2 subscriber may only subscribe.
+ * subscriber therefore take the same route as without subscriptions. A RESP2 subscriber may only
+ * subscribe.
  *
  * A client has one subscription request at a time. The request waits until all calls of the client
- * are answered. Then the request stays in the intake (ROUTE_WAIT) until Redis has confirmed it, so
- * that it can be sent again after a redirect. Each confirmation contains the number of the client's
- * own subscriptions. For shard channels this number covers all nodes.
+ * are answered. Until Redis has confirmed the request, the request stays in the client's input
+ * (ROUTE_WAIT), so that weir can send the request again after a redirect. Each confirmation
+ * contains the number of the client's own subscriptions. For shard channels this number covers all
+ * nodes.
  *
- * A redirect is followed for the channels' own slot, within redirect-timeout. After CLUSTERDOWN and
- * the like the request is sent again every 20 ms, up to failover-wait.
+ * weir follows a redirect for the channels' own slot, within redirect-timeout. After CLUSTERDOWN
+ * and other errors of a missing node, weir sends the request again every 20 ms, up to
+ * failover-wait.
  *
  * When a slot moves, its node sends an unsolicited sunsubscribe, which the client does not get. The
- * channels have no tap for a while (orphans), and are subscribed again at the slot's new node.
- * Messages between the two subscriptions may be lost, as Redis itself says. After redirect-timeout
- * and failover-wait together the client is closed. A lost node closes its subscribers, as Redis
- * would. A change of the node of classic pub/sub closes its subscribers, too.
+ * channels are orphans: they have no tap until weir has subscribed them again at the slot's new
+ * node. Messages between the two subscriptions may be lost, as without weir. After redirect-timeout
+ * plus failover-wait, weir closes a client that still has orphans. A lost node closes its
+ * subscribers, as Redis would. A change of the node of classic pub/sub closes all classic
+ * subscribers.
  *
  * A request of more than LARGE_REQUEST bytes is refused. The state is extra.subscriptions. All
  * functions run on the worker's thread.
@@ -69,7 +73,7 @@ __attribute__((warn_unused_result)) enum route subscribe_reset(struct client *cl
 void subscribe_catch_up(struct client *client);
 
 /*
- * subscribe_leave is called when the client is closed. subscribe_free frees the memory. Both
+ * subscribe_leave: called when the client is closed. subscribe_free: frees the memory. Both
  * functions are safe on all clients.
  */
 void subscribe_leave(struct client *client);

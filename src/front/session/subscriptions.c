@@ -19,7 +19,8 @@ void subscriptions_count(struct subscriptions *subs)
 }
 
 /*
- * Wakes the client to look again. A client with a request in flight keeps waiting for the answer.
+ * Wakes the client's link for another attempt. A client with a request in flight keeps waiting for
+ * the answer.
  */
 static void wake_client(struct lane_user *lane_user, enum lane_user_wait what)
 {

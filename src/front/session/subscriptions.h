@@ -18,10 +18,10 @@
 
 /* Progress of the client's present request. */
 enum stage {
-    STAGE_NONE,     /* no request, or nothing was done for it */
-    STAGE_BEGUN,    /* to be sent */
-    STAGE_ASKED,    /* sent */
-    STAGE_ANSWERED, /* answered in full, or with subscriptions.error */
+    STAGE_NONE,     /* no request, or the request has not begun */
+    STAGE_BEGUN,    /* the request is to be sent */
+    STAGE_ASKED,    /* the request was sent */
+    STAGE_ANSWERED, /* all confirmations have come, or subscriptions.error is set */
 };
 
 /* call.argument: the part of weir that receives the answer. */
@@ -38,14 +38,14 @@ struct subscriptions {
     struct tap *classic;      /* the tap for classic pub/sub; NULL: none */
     struct channels channels; /* shard channels, and names subscribed at all masters */
     struct bytes error;       /* Redis' error to the request; empty: none */
-    struct lane_user retry;   /* wakes the client to look again */
+    struct lane_user retry;   /* wakes the client's link for another attempt */
     uint64_t redirected_ns;   /* when the request was first redirected; 0: never */
     uint64_t orphaned_ns;     /* when orphans were first noticed; 0: there are no orphans */
     uint32_t n_classic;       /* channels and patterns of classic pub/sub */
     uint8_t stage;            /* enum stage */
     uint8_t counted;          /* limits that count the request; 0 once a call carries the count */
     bool is_charged;          /* the gate has let the request pass */
-    bool has_asked;           /* SUNSUBSCRIBE without channels: a node was asked */
+    bool has_asked;           /* a node was sent the present SUNSUBSCRIBE without channels */
     bool is_wide_set;         /* the request's names for all masters are in `channels` */
 };
 
@@ -76,7 +76,7 @@ static inline struct upstream *subscriptions_upstream(const struct subscriptions
     return subs->client->front->nodes.worker_lanes.upstream;
 }
 
-/* Wakes the client's link within 20 ms, to look again. */
+/* Wakes the client's link within 20 ms. The client then continues its request. */
 void subscriptions_look_soon(struct subscriptions *subs);
 
 /* Updates extra.n_subscribed. */
@@ -86,15 +86,15 @@ void subscriptions_count(struct subscriptions *subs);
 void subscriptions_note_error(struct subscriptions *subs, struct slice reply);
 
 /*
- * True if the reply is a MOVED for this slot. In this case the slot map gets the new node, if the
- * topology knows that node, and weir asks for a new topology.
+ * True if the reply is a MOVED for this slot. If true, the slot map gets the new node, if the
+ * topology knows that node, and weir requests a new topology.
  */
 bool subscriptions_obey(struct subscriptions *subs, const struct tap *tap, struct slice reply,
                         int32_t slot);
 
 /*
- * True if the error says that Redis did not run the request, and a node that serves the slot may
- * soon be there.
+ * True if the error says that Redis did not run the request, and that a node may soon serve the
+ * slot.
  */
 bool subscriptions_is_down(struct slice reply);
 
@@ -129,7 +129,7 @@ __attribute__((warn_unused_result)) bool subscriptions_send(struct tap *tap,
                                                             const struct slice *words, size_t n,
                                                             struct tap_request request);
 
-/* subscriptions_leave is called when the client is closed. subscriptions_free frees the memory. */
+/* subscriptions_leave: called when the client is closed. subscriptions_free: frees the memory. */
 void subscriptions_leave(struct subscriptions *subs);
 void subscriptions_free(struct subscriptions *subs);
 

@@ -111,7 +111,7 @@ static void end_calls(struct tap *tap, const struct lane *lane)
             charge_answered(tap->client, calls_at(calls, at)->counted);
 }
 
-/* The lane is lost, and with it the client's subscriptions in Redis: closes the client. */
+/* Closes the client, because its subscriptions in Redis are lost with the lane. */
 static void tap_on_lost(struct lane_user *lane_user, const struct lane *lane)
 {
     struct tap *tap = tap_of(lane_user);
@@ -178,8 +178,8 @@ static bool tap_is_within(const struct client *client, const struct lane_user *l
 }
 
 /*
- * Makes a half-sent reply a run, while replies are idle, so that the frame follows that reply.
- * False: out of memory.
+ * Called while replies.h is idle. Makes a half-sent reply a run of replies.h, so that the frame
+ * follows that reply. False: out of memory.
  */
 static bool let_end(struct client *client)
 {
@@ -194,8 +194,8 @@ static bool let_end(struct client *client)
 }
 
 /*
- * Stops the tap's lane if the client is slow. Exception: the lane goes on while the client's
- * requests are not read either (is_slow in connection.c).
+ * Stops the tap's lane if the client is slow. Exception: the lane is not stopped while weir reads
+ * no requests of the client (is_slow in connection.c).
  */
 static void tap_stop_if_slow(struct tap *tap)
 {
@@ -284,7 +284,7 @@ static bool tap_borrow(struct tap *tap, struct nodes_row *row)
     return true;
 }
 
-/* Retries, of 20 ms each. A worker gives back idle kept lanes within one iteration. */
+/* Retries, 20 ms apart. A worker gives back idle kept lanes within one iteration. */
 #define RETRIES_MAX 5
 
 /* No lane is available now: waits for one, or gives up. */
@@ -325,7 +325,7 @@ static enum finding tap_set_name(struct tap *tap, struct lane *lane)
     return LANE_FOUND;
 }
 
-/* LANE_UNPROVEN: the node must be asked again whether it accepts the client's login. */
+/* Returns LANE_UNPROVEN if the node must confirm the client's login again. */
 static enum finding find_own(struct tap *tap, struct nodes_row *row, struct place *place)
 {
     struct client *client = tap->client;

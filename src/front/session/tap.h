@@ -2,17 +2,18 @@
  * A tap: a private lane of a cluster's client at one node, for the client's subscriptions there.
  *
  *   client.lane_user  main side and places: replies, in the client's order
- *   tap           confirmations and messages: whole frames between the replies, never within one
+ *   tap               confirmations and messages: whole frames, only between two replies
  *
- * A tap is a lane user of its own, and owns its lane while it has one. A frame is buffered until it
- * is whole, and counts as unread output meanwhile. If a part of a reply was sent to the client, the
- * frame follows that reply.
+ * A tap is a lane user with a private lane of its own, or without a lane for a while. A frame is
+ * buffered until it is whole. A buffered frame counts as unread output. If a part of a reply was
+ * sent to the client, the frame follows that reply.
  *
- * front/session/subscribe.h decides which commands go by taps, and to which nodes. subscribe.h
+ * front/session/subscribe.h decides which commands go by taps, and to which nodes. subscriptions.c
  * receives each frame, and passes on the frames for the client. A tap has at most a few calls in
  * flight, and never together with calls of the main side or of places. A lost lane closes the
- * client, as Redis would. Lanes of taps count in max-lanes; the client stays one connection. struct
- * subscriptions owns the taps. All functions run on the worker's thread.
+ * client, as Redis would. Lanes of taps count in max-lanes, but a client counts as one connection
+ * however many taps it has. struct subscriptions owns the taps. All functions run on the worker's
+ * thread.
  */
 #ifndef WEIR_FRONT_TAP_H
 #define WEIR_FRONT_TAP_H
@@ -31,8 +32,8 @@ struct tap;
 
 struct tap_ops {
     /*
-     * Called for each whole frame. `call`: the oldest call in flight; NULL: there was none when the
-     * frame began.
+     * Called for each whole frame. `call`: the oldest call in flight; NULL: no call was in flight
+     * when the frame began.
      */
     void (*on_frame)(struct tap *tap, const struct call *call, struct slice frame);
     /* Called when a call was answered in full. */
@@ -45,17 +46,18 @@ struct tap {
     struct client *client;
     const struct tap_ops *ops;
     struct reply_source source;
-    struct bytes frame; /* the present frame, as far as it has come in pieces */
+    struct bytes frame; /* the pieces of the present frame received so far */
     /* why the lane could not be opened, as an error reply; heap; NULL: not refused */
     char *refusal;
     /*
-     * for SSUBSCRIBE; another tap serves SUBSCRIBE and PSUBSCRIBE, because confirmations look alike
+     * true: serves SSUBSCRIBE; false: serves SUBSCRIBE and PSUBSCRIBE, on a lane of its own because
+     * confirmations look alike
      */
     bool is_shard;
     bool is_name_set; /* the lane's name is the client's, if the client has a name */
-    /* the tap has had a lane since tap_leave, so it borrows a new lane instead of a kept one */
+    /* the tap has had a lane since tap_leave, and borrows a new lane in place of a kept one */
     bool wants_new;
-    bool is_told; /* the present request was sent on this tap */
+    bool is_told; /* the client's present request was sent on this tap */
 };
 
 /* Returns a new tap without a lane. NULL: out of memory, and the client is closed. */
@@ -83,15 +85,15 @@ __attribute__((warn_unused_result)) enum finding tap_find_lane(struct tap *tap,
 enum err tap_lack(const struct tap *tap, struct nodes_row *row);
 
 /*
- * tap_why_none returns why there is no lane, as an error reply. The slice is valid until
- * tap_forget_refusal, which is called after the client was told.
+ * tap_why_none returns why there is no lane, as an error reply. The reply is valid until
+ * tap_forget_refusal, which the caller calls once the client has received the reply.
  */
 struct slice tap_why_none(struct tap *tap, struct nodes_row *row);
 void tap_forget_refusal(struct tap *tap, struct nodes_row *row);
 
 /*
- * A request to send. `frames` frames confirm the request. `frames` 0 with FLOW_UNSUBSCRIBE: the
- * number is unknown.
+ * A request to send. `frames`: number of frames that confirm the request; with FLOW_UNSUBSCRIBE 0
+ * means unknown.
  */
 struct tap_request {
     struct slice bytes;
@@ -116,12 +118,12 @@ void tap_catch_up(struct tap *tap);
 /* True if the tap can be freed: no calls, no subscriptions, and no frame kept for the client. */
 bool tap_is_done(const struct tap *tap);
 
-/* The tap leaves its lane. A clean lane is kept for other clients; any other lane is closed. */
+/* Gives up the tap's lane. A clean lane is kept for other clients; any other lane is closed. */
 void tap_leave(struct tap *tap);
 
 /*
- * As tap_leave, and frees the tap. Not to be called from the lane's callbacks, nor while replies
- * keep a frame of the tap (tap_is_done).
+ * Gives up the tap's lane as tap_leave does, and frees the tap. Not to be called from the lane's
+ * callbacks, nor while replies keep a frame of the tap (tap_is_done).
  */
 void tap_free(struct tap *tap);
 

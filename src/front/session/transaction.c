@@ -5,7 +5,7 @@ static void transaction_change(struct transaction *transaction, enum transaction
     transaction->state = (uint8_t)(state & 7);
 }
 
-/* Forgets the properties of commands queued before. */
+/* Clears the properties of the queued commands. */
 static void forget_queued(struct transaction *transaction)
 {
     transaction->admits = transaction->forges = transaction->is_passthrough = false;
@@ -16,7 +16,7 @@ bool transaction_must_settle(const struct transaction *transaction, enum effect 
     switch ((enum transaction_state)transaction->state) {
     case TRANSACTION_BEGUN:
     case TRANSACTION_ENDED:
-        /* a refused MULTI makes EXEC fail too, and a second EXEC fails in any case */
+        /* EXEC need not wait: EXEC fails if MULTI is refused, and a second EXEC always fails */
         return effect != EFFECT_EXEC;
     case TRANSACTION_DISCARDED:
         return true;
@@ -104,7 +104,7 @@ static void free_requests(struct command_queue *queue, struct pool *pool)
     queue->requests = (struct bytes){0};
 }
 
-/* Out of memory, the transaction counts as one with too many bytes. */
+/* If memory is out, the transaction is handled as one with too many bytes. */
 void queue_add(struct command_queue *queue, struct pool *pool, struct slice request, int32_t slot)
 {
     size_t before = queue->requests.room;

@@ -3,14 +3,14 @@
  * needs.
  *
  * The state changes when a command is sent, because the next request may be sent before the answer
- * comes. MULTI and DISCARD may still be refused, so the state is uncertain until they are answered.
- * The module touches only its own structs.
+ * comes. Redis may still refuse MULTI or DISCARD, so the state is uncertain until Redis answers.
+ * The module uses no other struct of the client.
  *
- * On a cluster the queued requests are kept as they were sent. The whole transaction can then be
- * sent again to another node, when the slot moves or the first key is elsewhere. A transaction has
- * keys of one slot. A watched key decides the slot, else the first key. Bounds: QUEUE_MAX bytes are
- * kept. A larger transaction runs as any other, but cannot be sent to another node. The pool counts
- * the memory.
+ * On a cluster the queued requests are kept as they were sent. weir can therefore send the whole
+ * transaction to another node, when the slot moves or the first key is elsewhere. A transaction has
+ * keys of one slot. A watched key decides the slot, else the first key. At most QUEUE_MAX bytes are
+ * kept. A larger transaction runs as any other, but cannot be sent to another node. The kept bytes
+ * count in the pool.
  */
 #ifndef WEIR_FRONT_TRANSACTION_H
 #define WEIR_FRONT_TRANSACTION_H
@@ -36,12 +36,12 @@ enum transaction_state {
 /* A zeroed struct means that there is no transaction. */
 struct transaction {
     uint8_t state : 3; /* enum transaction_state */
-    /* Properties of the commands queued since the last MULTI: */
+    /* the next three fields describe the commands queued since the last MULTI */
     /* a command may change the user or rights of connections that do not log in */
     bool admits : 1;
     /* a command has may_forge (command_row.h): after EXEC the lane is untrusted */
     bool forges : 1;
-    bool is_passthrough : 1; /* the answer to EXEC has frames that cannot be counted */
+    bool is_passthrough : 1; /* the answer to EXEC has frames that weir cannot count */
 };
 
 static inline bool transaction_is_none(const struct transaction *transaction)
@@ -86,8 +86,8 @@ enum effect transaction_send(struct transaction *transaction, enum effect effect
 void transaction_answered(struct transaction *transaction, enum effect effect, bool is_ok);
 
 /*
- * transaction_break is called when MULTI could not be sent. transaction_end_broken is called when
- * EXEC, DISCARD or RESET ends the broken state.
+ * transaction_break: called when MULTI could not be sent. transaction_end_broken: called when EXEC,
+ * DISCARD or RESET ends the broken state.
  */
 void transaction_break(struct transaction *transaction);
 void transaction_end_broken(struct transaction *transaction);
@@ -103,7 +103,7 @@ struct command_queue {
     struct bytes requests; /* the kept requests, concatenated; heap */
     uint32_t n;            /* queued requests, kept or not */
     int32_t slot;          /* slot of the queued and watched keys; KEYS_NO_SLOT: not decided */
-    bool is_cut;           /* the requests exceed QUEUE_MAX, and none is kept */
+    bool is_cut;           /* the requests exceed QUEUE_MAX, and no request is kept */
 };
 
 /* Initialises the queue, without requests and without a slot. */
@@ -116,8 +116,8 @@ static inline bool queue_fits(const struct command_queue *queue, int32_t slot)
 }
 
 /*
- * Adds a request for which queue_fits is true. The request decides the slot if none was decided. An
- * empty request stands for a request that is too large to be buffered.
+ * Adds a request for which queue_fits is true. The request decides the slot if no earlier key did.
+ * An empty request stands for a request that is too large to be buffered.
  */
 void queue_add(struct command_queue *queue, struct pool *pool, struct slice request, int32_t slot);
 

@@ -4,7 +4,8 @@
 #include "upstream/lane/lane.h"
 
 /*
- * call.argument of WAIT, the client's answer: Redis' own, none, or that no replica has the writes.
+ * call.argument of WAIT selects the client's answer: Redis' own, none, or that no replica has the
+ * writes.
  */
 enum { ANSWER_REDIS, ANSWER_NOTHING, ANSWER_WAIT, ANSWER_WAITAOF };
 

@@ -1,20 +1,21 @@
 /*
- * WAIT coverage: WAIT and WAITAOF count replicas, or disks, for all writes of a client, on whatever
- * lane.
+ * WAIT coverage: WAIT and WAITAOF count replicas, or disks, for all writes of a client, even if the
+ * writes went on several lanes.
  *
- * Redis answers WAIT for the last command of the same connection that was sent to replicas. A
+ * Redis answers WAIT for the last command on WAIT's own connection that Redis sent to replicas. A
  * client may have written on another lane before its first WAIT. The first WAIT therefore pins the
- * client to a private lane, for its writes and further WAITs. The private lane is opened with a
- * write (lend_covering): all earlier writes went before that write. A message in place of the write
- * would not do: Redis sends messages to replicas, but not to its append-only file.
+ * client to a private lane, for its writes and further WAITs. weir opens the private lane with a
+ * write of its own (lend_covering), which Redis runs after all earlier writes. A published message
+ * in place of the write would not suffice: Redis sends messages to replicas, but not to its
+ * append-only file.
  *
- * In three cases no lane is opened with a write:
+ * In three cases weir does not open a lane with a write:
  * - weir may not write the key.
  * - The client is pinned to another lane already.
  * - A lane to Redis was lost since the client wrote.
  *
- * In these cases no replica is counted until a write on the client's lane is answered. Inside
- * MULTI, WAIT covers its own lane only.
+ * In all three cases WAIT counts no replica until Redis has answered a write on the client's lane.
+ * Inside MULTI, WAIT covers its own lane only.
  */
 #ifndef WEIR_FRONT_WAIT_COVERAGE_H
 #define WEIR_FRONT_WAIT_COVERAGE_H
@@ -32,7 +33,10 @@ static inline uint32_t coverage_time(const struct client *client)
     return client->front->nodes.worker_lanes.n_broken | 1U << 31;
 }
 
-/* True if a lane was lost since the client wrote: Redis may have restarted without those writes. */
+/*
+ * True if a lane was lost since the client wrote: Redis may have restarted without the client's
+ * writes.
+ */
 static inline bool coverage_is_lost(const struct client *client)
 {
     return client->wrote_at != 0 && client->wrote_at != coverage_time(client);
@@ -53,9 +57,9 @@ static inline void coverage_note_write(struct client *client)
 }
 
 /*
- * True if weir waits for a write on the client's lane: the client keeps a lane that covers only
- * later writes. A pin keeps the lane. `lanes = private` keeps the lane too, and the client may have
- * had another lane before RESET.
+ * True if only a further write on the client's lane can give WAIT coverage: the client keeps a lane
+ * that covers only later writes. A pin keeps the lane. `lanes = private` keeps the lane too,
+ * although the client may have had another lane before RESET.
  */
 static inline bool coverage_is_sought(const struct client *client)
 {
@@ -63,7 +67,7 @@ static inline bool coverage_is_sought(const struct client *client)
            (client->pins != 0 || client->front->settings->lanes_private);
 }
 
-/* True if the lane for this request must be opened with a write. */
+/* True if weir must open the lane for this request with a write. */
 static inline bool coverage_is_wanted(const struct client *client, const struct request *request)
 {
     return client->wrote_at != 0 && request_effect(request) == EFFECT_WAIT &&
@@ -91,7 +95,10 @@ void coverage_note_lane(struct client *client, struct lane *lane);
  */
 void coverage_note_sent(struct client *client, const struct request *request, struct call *call);
 
-/* Called by the rows WAIT and WRITE of stateful.c. */
+/*
+ * Called by the row WAIT (coverage_wait_answered) and the row WRITE (coverage_write_answered) of
+ * stateful.c.
+ */
 void coverage_wait_answered(struct client *client, const struct call *call,
                             const struct glimpse *reply);
 void coverage_write_answered(struct client *client, const struct glimpse *reply);

@@ -136,7 +136,7 @@ void classes_free(struct classes *classes)
     free(classes);
 }
 
-/* True if the name is that of a command of Redis 7. */
+/* True if Redis 7 has a command of that name. */
 static bool class_is_command(struct slice name)
 {
     return command_by_name(command_table_known(), name) != NULL;
@@ -252,7 +252,7 @@ bool class_has(const struct class *class, const struct command_table *table,
     return has;
 }
 
-/* Row 0, for unknown commands, does not count. */
+/* Row 0, which stands for unknown commands, is skipped. */
 bool class_is_control(const struct class *class, const struct command_table *table)
 {
     bool has_any = false;
@@ -525,7 +525,7 @@ const struct command_table *members_table(const struct members *members)
 
 /* ---- the lines of [cost] ---- */
 
-/* What the units of a line are multiplied by. */
+/* The factor by which the units of a line are multiplied. */
 enum cost_per { PER_CALL, PER_KEY, PER_COST, COST_PERS };
 static const char *const cost_pers[COST_PERS] = {"", "per key", "per cost"};
 

@@ -39,7 +39,8 @@ const struct class *class_find(struct classes *classes, struct slice text, char 
                                size_t why_size);
 
 /*
- * All classes, in no order: built-in, the operator's, and those written in full (@slow, cmd.get).
+ * All classes, in no particular order: built-in, the operator's, and classes spelled out in the
+ * configuration (@slow, cmd.get).
  */
 size_t classes_count(const struct classes *classes);
 const struct class *classes_at(const struct classes *classes, size_t i);
@@ -72,8 +73,8 @@ void classes_check(const struct classes *classes, const struct command_table *ta
 /*
  * ---- members ----
  *
- * The commands of a table in each class, computed once for each class. For callers that need the
- * members for many policies.
+ * The members of a class are the commands of a table that are in the class. The members of each
+ * class are computed once, for callers that need the members for many policies.
  *
  * One thread. No class may be added while the members exist.
  */
@@ -121,7 +122,7 @@ void costs_bind(struct costs *costs, const struct command_table *table);
 uint64_t costs_units(const struct costs *costs, const struct command *command, struct slice request,
                      uint32_t argc);
 
-/* Frees what costs_bind made; with is_owner also the lines. */
+/* Frees the memory of costs_bind; with is_owner also the lines. */
 void costs_fini(struct costs *costs, bool is_owner);
 
 #endif

@@ -83,8 +83,8 @@ static inline void key_start(struct key *key)
 }
 
 /*
- * FNV-1a: the hash of a subcommand continues that of its container. False: longer than any known
- * name.
+ * FNV-1a: the hash of a subcommand continues the hash of its container. False: longer than any
+ * known name.
  */
 static inline bool key_append(struct key *key, struct slice text)
 {
@@ -385,7 +385,7 @@ static bool reads_keys(const struct command_info *info, const struct command *ro
            !is_scan(info->name);
 }
 
-/* Skips a command with a name too long for look-up: such a command counts as unknown. */
+/* Skips a command with a name too long for look-up: the command counts as unknown. */
 static void command_put(struct command_table *table, const struct command_info *info)
 {
     struct key key;

@@ -20,7 +20,7 @@
 #define FIXED_CALLS 10000
 #define FIXED_LEAST_NS 100
 #define FIXED_MOST_NS 20000
-/* share of a poll's time: with more time in scripts the fixed part is too low */
+/* largest share of scripts in a poll's time; with more, the fixed part is too low */
 #define SCRIPTS_MOST 0.1
 #define COUNT_MOST 1e12   /* calls or us of one row in one poll: 10^12 us are eleven days */
 #define LINES_MOST 8192   /* lines of one text; a server has some 400 commands */

@@ -8,21 +8,22 @@
  *   cost [ns]  = fixed [ns] + 1000 * usec [us] / calls     of one row, over all nodes
  *   fixed [ns] = (CPU of main thread [ns] - 1000 * sum of usec [us]) / sum of calls, 100 to 20,000
  *
- * - Costs and the fixed part are smoothed over three polls: each poll moves them by a third of the
+ * - Costs and the fixed part are smoothed over three polls: each poll moves a value a third of the
  *   way.
  * - A row is updated once it has had 10 calls, or has taken 100 ms, since its last update.
  * - The first value from Redis replaces the default at once. A later value changes a cost by a
  *   factor of at most 8 up or 2 down, and the fixed part by at most 2.
- * - A negative difference is ignored: CONFIG RESETSTAT. Less CPU time than before means a restart.
+ * - A negative difference is ignored: CONFIG RESETSTAT has cleared the counts. Less CPU time than
+ *   before means a restart.
  * - MULTI, EXEC and DISCARD cost the fixed part alone: Redis counts the queued commands in the time
  *   of EXEC.
  * - Polls with fewer than 10,000 calls leave the fixed part unchanged.
- * - Redis counts the calls within a script twice: in the script, and by themselves. The fixed part
- *   of a poll with more than a tenth of its time in scripts is therefore too low. Such a poll
- *   counts only until a poll without scripts has set the fixed part.
+ * - Redis counts the calls within a script twice: in the script, and by themselves. If a poll spent
+ *   more than a tenth of its time in scripts, the fixed part of this poll is therefore too low. The
+ *   result of this poll is used only until a poll without scripts has set the fixed part.
  * - Before 7.0 Redis counts subcommands as one command: each has the cost of its container.
  *
- * The texts are untrusted: lines of any other form are skipped. A cost is from 100 ns to 4 s. Main
+ * The texts are untrusted: lines of an unknown form are skipped. A cost is from 100 ns to 4 s. Main
  * thread.
  */
 #ifndef WEIR_LIMIT_COMMAND_COSTS_H
@@ -39,7 +40,7 @@
 
 struct command_costs;
 
-/* The last answer of one node. Zeroed: none. command_counts_fini frees. */
+/* The last answer of one node. Zeroed: no answer yet. Freed with command_counts_fini. */
 struct command_counts {
     struct command_count *rows; /* by id of the row; heap */
     uint64_t cpu_ns;            /* CPU time of the node's main thread; 0: not reported */

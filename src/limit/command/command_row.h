@@ -135,7 +135,8 @@ struct command {
     bool pins; /* the client keeps its private lane until it disconnects */
     /* a client can shape the reply into several frames, or the effect on the lane is unknown */
     bool may_forge;
-    bool reads_keys;   /* only reads keys; a replica may answer; false for SCAN and its kin */
+    /* only reads keys; a replica may answer; false for SCAN, HSCAN, SSCAN and ZSCAN */
+    bool reads_keys;
     bool is_pausable;  /* CLIENT PAUSE ... WRITE delays the command */
     bool in_container; /* the name has a '|' */
     bool has_subcommands;
@@ -147,7 +148,7 @@ struct command {
     struct command_cost cost;
 };
 
-/* True for MULTI, EXEC and DISCARD. The cost of a transaction lies in the commands in between. */
+/* True for MULTI, EXEC and DISCARD. The cost of a transaction lies in its other commands. */
 static inline bool command_is_bracket(const struct command *command)
 {
     return command->effect == EFFECT_MULTI || command->effect == EFFECT_EXEC ||

@@ -81,7 +81,7 @@ static struct args args_of(struct slice request, uint32_t argc)
     return args;
 }
 
-/* Returns argument `index`, which must not have been passed. */
+/* Returns argument `index`, which the walk must not have passed yet. */
 static bool args_at(struct args *args, uint32_t index, struct slice *arg)
 {
     assert(index >= args->next);
@@ -103,8 +103,8 @@ static bool args_are_whole(struct args *args)
 /* ---- options ---- */
 
 /*
- * Number of values that follow an option: a value may itself be the word STORE. An option has this
- * number of values in every command.
+ * Number of values that follow an option, equal in every command. Values are skipped, since a value
+ * may be the word STORE.
  */
 static uint32_t values_of(struct slice option)
 {

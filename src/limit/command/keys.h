@@ -1,6 +1,6 @@
 /*
- * Which arguments of a request are keys, as COMMAND GETKEYS of Redis reports; and a filter of the
- * keys in flight.
+ * Which arguments of a request are keys, as COMMAND GETKEYS of Redis reports them; and a filter of
+ * the keys in flight.
  *
  * Any thread. Nothing is allocated; keys point into the request. Price: with a fixed layout keys
  * are counted from argc alone, and the first key lies behind a few headers. Movable keys cost a

@@ -65,7 +65,7 @@ static void skip(struct argv_walk *walk, int n)
         n--;
 }
 
-/* The quantity stands behind the mandatory arguments. */
+/* Reads the quantity, which stands behind the mandatory arguments. */
 static uint64_t quantity_of(const struct own *own, struct argv_walk *walk)
 {
     struct slice word;

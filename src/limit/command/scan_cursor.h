@@ -5,9 +5,9 @@
  *   cursor    (cursor at the master x number of masters + index of the master) x 4096 + check
  *
  * The check identifies the set of masters. A cursor of another set (after a failover, or a master
- * added or removed) restarts at the first master. A key that exists all the time is still returned;
- * duplicates are legal. Every weir in front of the cluster therefore understands every cursor, and
- * slots that move meanwhile change nothing.
+ * added or removed) restarts at the first master. A key that exists during the whole scan is still
+ * returned, perhaps twice, which SCAN allows. Every weir in front of the cluster therefore
+ * understands every cursor, and slots that move meanwhile change nothing.
  *
  * A cursor is an unsigned 64-bit number in decimal, as libraries expect. While a server's cursor is
  * below 2^41 divided by the number of masters, the client's cursor is below 2^53, which JavaScript
@@ -56,7 +56,7 @@ __attribute__((warn_unused_result)) bool scan_cursor_next(const struct scan_orde
 #define SCAN_CURSOR_ROOM 24
 struct slice scan_cursor_print(uint64_t cursor, char out[SCAN_CURSOR_ROOM]);
 
-/* Splits a reply of SCAN into its cursor and the rest. False: not such a reply. */
+/* Splits a reply of SCAN into its cursor and the rest. False: not a reply of SCAN. */
 __attribute__((warn_unused_result)) bool scan_reply_read(struct slice reply, struct slice *cursor,
                                                          struct slice *rest);
 

@@ -74,13 +74,14 @@ __attribute__((warn_unused_result)) bool slot_split_init(struct slot_split *spli
                                                          struct slice request, uint32_t argc);
 void slot_split_fini(struct slot_split *split);
 
-/* Writes the request of part `part`, or of key `key` alone. */
+/* Writes the request of part `part`. */
 void slot_split_put_part(const struct slot_split *split, uint32_t part, struct build *out);
+/* Writes a request for key `key` alone. */
 void slot_split_put_key(const struct slot_split *split, uint32_t key, struct build *out);
 
 /*
- * True if the same key appears again behind `key`: the value that MSET gives `key` is never
- * visible.
+ * True if the request names the same key again later. The value that MSET gives to the earlier key
+ * is never visible.
  */
 bool slot_split_is_overwritten(const struct slot_split *split, uint32_t key);
 

@@ -71,8 +71,8 @@ static struct travel stranger(uint16_t flags)
 }
 
 /*
- * True if the flags are those of a command on data. A server may have a different command of a
- * known name.
+ * True if the flags fit a command that only reads or writes data. A server may have a different
+ * command under a known name.
  */
 static bool is_plain_data(uint16_t flags)
 {
@@ -157,8 +157,8 @@ void fanout_read_tip(struct fanout_tips *tips, struct slice tip)
 }
 
 /*
- * A command with replies that cannot be joined goes to the default node, like a command without
- * tips.
+ * If the replies of a command cannot be joined, the command goes to the default node, as a command
+ * without tips does.
  */
 struct fanout_way fanout_of(struct slice name, const struct fanout_tips *tips)
 {

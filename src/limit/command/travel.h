@@ -1,6 +1,6 @@
 /*
- * How a command travels, beyond what COMMAND tells: which lanes it may use, and which nodes of a
- * cluster get it.
+ * Which lanes a command may use, and which nodes of a cluster get the command, as far as COMMAND
+ * does not tell.
  */
 #ifndef WEIR_LIMIT_TRAVEL_H
 #define WEIR_LIMIT_TRAVEL_H
@@ -35,7 +35,7 @@ struct travel {
 /*
  * The row for the command or subcommand of this full name: its own, or the "|*" row of its
  * container. A command without either row, or with CMD_* flags that rule out sharing, gets a
- * private lane and may forge.
+ * private lane and may forge replies (command_row.h).
  */
 struct travel travel_of(struct slice name, uint16_t flags);
 

@@ -75,7 +75,7 @@ static inline void answered_add(struct answered *answered, struct times *times,
     answered->entries[answered->n++] = *timed;
 }
 
-/* All replies were written at written_ns. */
+/* Notes that all replies were written at written_ns. */
 static inline void answered_written(struct answered *answered, struct times *times,
                                     uint64_t written_ns)
 {
@@ -127,7 +127,7 @@ enum ending_reason {
 /* The effects on requests of an upstream outage or a change of master. */
 enum outage_fate {
     FATE_WAITED, /* requests that began to wait for a connection */
-    /* requests answered by an error, or closed with their connection: no lane in time */
+    /* requests that got no lane in time: answered by an error, or closed with their connection */
     FATE_REFUSED,
     FATE_AGAIN, /* requests sent again, since Redis had not run them */
     FATE_LOST,  /* connections closed with requests in flight */
@@ -160,8 +160,8 @@ const char *counted_result_name(enum counted_result result); /* "forwarded" ... 
 const char *rejection_name(enum rejection rejection);        /* "maxclients" ... */
 
 /*
- * True if a connection rejected for that reason never was a client. The close of such a connection
- * is not counted in `closed`.
+ * True if a connection rejected for that reason never was a client. The close of this connection is
+ * not counted in `closed`.
  */
 bool rejection_is_early(enum rejection rejection);
 

@@ -1,6 +1,6 @@
 /*
- * Rows in no order. The newest event has the greatest id, and a new event replaces the oldest of
- * its part.
+ * The table has one part for each of three kinds of events. The rows of a part are in no particular
+ * order. The newest event has the greatest id. A new event replaces the oldest event of its part.
  */
 #include "limit/figures/journal.h"
 

@@ -183,8 +183,8 @@ static bool assign_groups(const struct draft *draft)
 }
 
 /*
- * True if a limit on the class with these members binds the command when the command asks to pass:
- * see limit/policy/policy.c.
+ * True if a limit on the class with these members applies to the command when it asks to pass: see
+ * limit/policy/policy.c.
  */
 static bool is_bound(const struct draft *draft, const bool *of, size_t id)
 {
@@ -249,7 +249,7 @@ void peak_plan_make(struct peak_plan *plan, struct members *members,
     plan->n_commands = command_table_count(members_table(members));
     plan->groups = mem_zalloc(plan->n_commands, sizeof *plan->groups);
     if (policy_state == NULL)
-        return; /* a set that is only examined and never binds a client */
+        return; /* a set that is only examined and never used for a client */
     struct draft draft = {plan, members, policy_state->observed,
                           mem_zalloc(plan->n_commands, sizeof *draft.masks)};
     (void)assign_groups(&draft);
@@ -299,8 +299,8 @@ static __attribute__((noinline)) void flush_each(struct peak_rates_pending *pend
 }
 
 /*
- * Most calls add one command of a subject that has already sent another in this second. Such a call
- * takes a few instructions.
+ * Most calls add one command of a subject that has already sent a command in this second. These
+ * calls take a few instructions.
  */
 void peak_rates_flush(struct peak_rates_pending *pending, uint64_t now_ns)
 {

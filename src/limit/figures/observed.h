@@ -1,7 +1,7 @@
 /*
- * What is observed of the peak rates of a policy's subjects (limit/figures/peak_rates.h): the
- * classes, the start time, and the peaks of dropped subjects. A reload changes neither classes,
- * start time nor peaks.
+ * The observations of the peak rates of a policy's subjects (limit/figures/peak_rates.h): the
+ * classes, the start time, and the peaks of dropped subjects. A reload leaves the classes, the
+ * start time and the peaks unchanged.
  *
  * Classes are added on one thread, and never removed. Functions for workers take the object's own
  * lock, inside the lock of a shard of subjects.
@@ -66,13 +66,14 @@ void observed_copy_forgotten(struct observed *observed, unsigned class_index,
  * ---- plans ----
  *
  * Which classes of commands are observed of a policy's subjects, and the classes of each command.
- * Observed are all, read, write, the classes of the policy's limits, and the operator's own
- * classes. Commands of class control, which no limit refuses, are in no observed class. A class
- * with only such commands is left out, and so is every class beyond PEAK_CLASSES_MAX.
+ * The observed classes are all, read, write, the classes of the policy's limits, and the operator's
+ * own classes. Commands of class control, which no limit refuses, are in no observed class. A class
+ * that has only commands of class control is left out, and so is every class beyond
+ * PEAK_CLASSES_MAX.
  *
  * Commands in the same classes form a group. Groups are few. A command is counted in the one word
- * of its group, and these words are added to the subject once for each read of a client (struct
- * peak_rates_pending).
+ * of its group. After each read of a client the words of all groups are added to the subject
+ * (struct peak_rates_pending).
  */
 
 #define PEAK_PLAN_GROUPS 64 /* a set of groups is one word */
@@ -86,15 +87,17 @@ struct peak_plan {
     uint8_t *groups;
     size_t n_commands;
     unsigned n_groups;
-    /* by group: the group's classes, as indexes in limit/figures/observed.h, for peak_rates_add */
+    /*
+     * by group: the group's classes, one bit for each index of observed_class, for peak_rates_add
+     */
     uint16_t masks[PEAK_PLAN_GROUPS];
     /* by group: the group's only class, if in the first block; otherwise PEAK_RATES_BLOCK */
     uint8_t alone[PEAK_PLAN_GROUPS];
 };
 
 /*
- * Makes the plan for the subjects with these counters and limits. Aborts the process if memory is
- * out.
+ * Makes the plan for the subjects of this policy state and these limits. Aborts the process if
+ * memory is out.
  */
 void peak_plan_make(struct peak_plan *plan, struct members *members,
                     const struct policy_state *policy_state, const struct limit *limits,
@@ -118,7 +121,7 @@ void peak_rates_flush(struct peak_rates_pending *pending, uint64_t now_ns);
 /* Discards pending commands. */
 void peak_rates_drop(struct peak_rates_pending *pending);
 
-/* Commands noted from now on belong to this subject, which has the counters of the plan. */
+/* Commands noted from now on belong to this subject. The plan is of the subject's policy. */
 static inline void peak_rates_begin(struct peak_rates_pending *pending, struct subject *subject,
                                     const struct peak_plan *plan, uint64_t now_ns)
 {

@@ -40,8 +40,8 @@ struct offenders *offenders_new(void);
 void offenders_free(struct offenders *offenders);
 
 /*
- * Notes that the limit with this id has stopped the subject. The `hash` of a subject is always the
- * same, and differs from that of every other subject.
+ * Notes that the limit with this id has stopped the subject. A subject always has the same `hash`,
+ * and no two subjects have the same `hash`.
  */
 void offenders_note(struct offenders *offenders, unsigned limit, enum offender_kind kind,
                     struct slice name, uint64_t hash);

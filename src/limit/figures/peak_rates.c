@@ -115,7 +115,7 @@ void peak_rates_add(_Atomic(struct peak_rates *) *first, uint16_t mask, uint32_t
     }
 }
 
-/* Commands in the current second. */
+/* Number of commands in the current second. */
 static uint32_t peak_rates_now_of(const struct peak_rates *first, const struct peak_rates *block,
                                   unsigned i)
 {

@@ -10,9 +10,9 @@
  * is counted in one word; at its end the word is added to the two longer windows. Refused commands
  * count too.
  *
- * When the table of subjects drops a subject, its peaks are added to the distribution in the
- * counters of its policy (limit/figures/observed.h). Only the names of the few subjects with the
- * largest peaks are kept. A suggestion (limit/figures/suggestion.h) uses the distributions of
+ * When the table of subjects drops a subject, the peaks of this subject are added to the
+ * distribution of its policy (limit/figures/observed.h). Only the names of the few subjects with
+ * the largest peaks are kept. A suggestion (limit/figures/suggestion.h) uses the distributions of
  * dropped and of current subjects.
  *
  * Price: on the path of a command, one addition to a word of its worker (peak_rates_note: some
@@ -24,9 +24,9 @@
  *
  * Error: commands around the boundary of two fixed windows are divided between the two. The true
  * peak is the largest number of commands in any window of this length. The counted peak is between
- * half of the true peak and all of it. limit/figures/suggestion.h assumes the worse case: its
- * suggestions would have let the subject pass. Workers add without a lock. A command at the very
- * end of a second may count in the next second.
+ * half of the true peak and all of it. limit/figures/suggestion.h assumes the worse case: a
+ * suggestion would in any case have let the subject pass. Workers add without a lock. A command at
+ * the very end of a second may count in the next second.
  */
 #ifndef WEIR_LIMIT_PEAK_RATES_H
 #define WEIR_LIMIT_PEAK_RATES_H

@@ -21,7 +21,7 @@ struct entry {
     uint8_t scope;
     uint16_t position;
     uint16_t slot;
-    /* first index of the words of the limit's departures; NOWHERE: never needed */
+    /* first index of the words of the limit's departures (limit/queue.h); NOWHERE: never needed */
     uint16_t departures;
     uint16_t next; /* 1 + id of the next entry of the policy; 0: none */
 };
@@ -34,7 +34,7 @@ struct registry {
     /* by number of a policy: 1 + id of the policy's first entry; 0: none */
     uint16_t first[REGISTRY_POLICIES_MAX];
     uint16_t table[TABLE_SIZE]; /* by hash of a policy's name: the policy's number + 1; 0: free */
-    uint64_t order;             /* order of the last set of rules */
+    uint64_t order;             /* order (limit/rate_table.h) of the last set of rules */
     bool is_changed;            /* the rate of an index has changed */
 };
 
@@ -163,7 +163,7 @@ static void note_rate(struct registry *registry, const struct policy_state *poli
 uint64_t registry_next_order(struct registry *registry)
 {
     /*
-     * The number skipped here is for the rates of blocks, which all other rates replace:
+     * Skips one number, which the rates of blocks get. All other rates replace the rates of blocks:
      * limit/policy/exceptions.c.
      */
     return registry->order += 2;

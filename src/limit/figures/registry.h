@@ -39,13 +39,13 @@ struct registry;
 struct rate_table;
 
 struct registry *registry_new(void);
-/* also frees the counters of policies; no subject may point to them any more */
+/* also frees the counters of policies; no subject may point to these counters any more */
 void registry_free(struct registry *registry);
 
-/* The counters of the policy of that name, made if missing. NULL: REGISTRY_POLICIES_MAX reached. */
+/* Finds or makes the counters of the policy of that name. NULL: REGISTRY_POLICIES_MAX reached. */
 struct policy_state *registry_policy(struct registry *registry, struct slice name);
 
-/* Number of policies with counters; the number of every policy is less. */
+/* Number of policies with counters. Policies are numbered from 0. */
 size_t registry_count(const struct registry *registry);
 
 /*

@@ -15,7 +15,10 @@
 #define CELLS_FIRST 64
 #define COARSE_MOST STEP_BITS
 
-/* ---- steps: numbers of an octave with equal first five bits share a step; peaks are >= 1 ---- */
+/*
+ * ---- steps: numbers between two powers of two share a step if their first five bits are equal;
+ * peaks are >= 1 ----
+ */
 
 static unsigned suggestion_step_of(uint32_t n)
 {
@@ -197,8 +200,11 @@ struct peaks distribution_lower(const struct distribution *p, const struct distr
 #define MARK_STEPS 32
 #define MARKS (64 * MARK_STEPS)
 #define GAP_MARKS (2 * MARK_STEPS) /* a factor of four */
-#define GAP_RATE 3600              /* least rate above a gap, in commands an hour: one a second */
-#define GAP_BURST 60               /* least burst above a gap, in commands */
+/*
+ * least need for rate above a gap, in commands an hour: one a second
+ */
+#define GAP_RATE 3600
+#define GAP_BURST 60 /* least need for burst above a gap, in commands */
 
 bool suggestion_has_enough(uint64_t subjects, uint64_t observed_s)
 {
@@ -289,7 +295,10 @@ bool suggestion_limits(const struct suggestion *suggestion, const struct peaks *
 
 /* ---- needs of ordinary subjects ---- */
 
-/* Number of subjects by need. Subjects that cannot be satisfied are in the last mark. */
+/*
+ * Number of subjects by need, one count for each mark. Subjects that no burst satisfies are in the
+ * last mark.
+ */
 struct marks {
     uint64_t subjects[MARKS];
 };
@@ -334,7 +343,7 @@ static uint64_t above_gap(const struct marks *marks, uint64_t subjects, double l
     return found;
 }
 
-/* Number of subjects that need not pass. */
+/* Number of subjects that the suggestion may limit. */
 static uint64_t count_spared(const struct marks *marks, uint64_t subjects, unsigned percentile,
                              double least)
 {
@@ -344,7 +353,7 @@ static uint64_t count_spared(const struct marks *marks, uint64_t subjects, unsig
     return above > subjects / HUNDRED ? above : subjects / HUNDRED;
 }
 
-/* The least need that suffices for all but `spared` subjects. */
+/* The smallest amount that suffices for all but `spared` subjects. */
 static double enough(const struct marks *marks, uint64_t spared)
 {
     uint64_t above = 0;

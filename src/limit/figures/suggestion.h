@@ -4,24 +4,24 @@
  *
  * Ordinary subjects. With percentile p, p in a hundred subjects are ordinary, whatever the gaps.
  * Without a percentile, either one in a hundred subjects or all subjects above a gap are not
- * ordinary, whichever are more.
+ * ordinary: the larger of the two numbers counts.
  *
  * A gap is a point in the order of needs with two properties. The subject just above the gap needs
  * at least four times as much as the next subject below. At most a tenth of all subjects are above
  * the gap; with five subjects or more, one subject may always be above. Of several gaps the lowest
  * counts.
  *
- * Why four times: the sizes of tenants fall off as 1, 1/2, 1/3 ... Even the largest needs about
- * twice as much as the next. Why a tenth: with more subjects above it, a gap separates two kinds of
- * tenants, and both are ordinary. There is no gap below a command a second, or a burst of 60: a
- * subject that sends next to nothing is no abuser.
+ * Why four times: the sizes of tenants fall off as 1, 1/2, 1/3 ... Even the largest tenant needs
+ * only about twice as much as the next. Why a tenth: with more subjects above it, a gap separates
+ * two kinds of tenants, and both are ordinary. A gap counts only if the subjects above it need at
+ * least one command a second, or a burst of 60: a subject that sends next to nothing is no abuser.
  *
- * Rate and burst are treated separately. The rate, in commands a second, is that of the ordinary
- * subject with the largest 60 s peak, plus a fifth. During the first two minutes of observation the
- * 10 s peak is used instead, and in the first 20 s the 1 s peak.
+ * Rate and burst are treated separately. The rate, in commands a second, is the largest 60 s peak
+ * of an ordinary subject divided by 60, plus a fifth. During the first two minutes of observation
+ * the 10 s peak is used instead, and in the first 20 s the 1 s peak.
  *
- * The burst, in commands, is the least that lets all ordinary subjects pass at that rate, wherever
- * in their windows their commands came. The burst is never too small. For traffic of single bursts
+ * The burst, in commands, is the least that lets all ordinary subjects pass at that rate, whenever
+ * in the windows their commands came. The burst is never too small. For traffic of single bursts
  * the burst is two to three times larger than necessary. Rate and burst are rounded up to two
  * digits.
  *
@@ -50,11 +50,11 @@
  *
  * The distribution of the peaks of many subjects, in bounded memory. Subjects are counted in cells
  * by their three peaks. Each peak is rounded up to one of 16 steps between a number and its double,
- * by a sixteenth at most. When there are too many cells the number of steps is halved, down to
- * powers of two. Peaks bound each other (a 10 s peak is at most ten 1 s peaks): with powers of two
- * at most some 640 cells remain.
+ * by a sixteenth at most. When the cells are too many, the number of steps is halved. With the
+ * fewest steps, peaks are rounded up to powers of two. Peaks bound each other (a 10 s peak is at
+ * most ten 1 s peaks): with powers of two at most some 640 cells remain.
  *
- * No lock: for one owner.
+ * No lock: a distribution has one owner.
  */
 
 #define DISTRIBUTION_CELLS_MIN 1024 /* 8 KB */
@@ -77,7 +77,9 @@ struct distribution {
 void distribution_init(struct distribution *distribution, size_t most_cells);
 void distribution_fini(struct distribution *distribution);
 
-/* Copies to `to`, which is not initialised before. If memory is out the copy is empty. */
+/*
+ * Copies `from` to `to`, which the caller has not initialised. If memory is out the copy is empty.
+ */
 void distribution_copy(struct distribution *to, const struct distribution *from);
 
 /* Adds n subjects with these peaks. Peaks of 0 mean no commands, and do not count. */
@@ -87,8 +89,8 @@ void distribution_add(struct distribution *distribution, const struct peaks *pea
 void distribution_take(struct distribution *distribution, const struct peaks *peaks);
 
 /*
- * Adds all of `other`. Peaks stay rounded by the larger of the two steps, and are rounded at most
- * once more.
+ * Adds all of `other`. The result has the larger steps of the two. A peak is rounded at most once
+ * more.
  */
 void distribution_merge(struct distribution *distribution, const struct distribution *other);
 
@@ -130,13 +132,13 @@ bool suggestion_passes(const struct suggestion *suggestion, const struct peaks *
 
 /*
  * True if a subject with these peaks would be limited, wherever in its windows its commands came.
- * If neither suggestion_passes nor suggestion_limits is true, the peaks do not decide.
+ * If both suggestion_passes and suggestion_limits are false, the peaks alone do not decide.
  */
 bool suggestion_limits(const struct suggestion *suggestion, const struct peaks *peaks);
 
 /*
- * The largest ratio of a peak to what passes in its window; above 1 the subject is limited. For
- * comparing subjects. *which: the window of that ratio.
+ * The largest ratio of a peak to the most commands that can pass in its window; above 1 the subject
+ * is limited. Callers compare subjects by this ratio. *which: the window of that ratio.
  */
 double suggestion_excess(const struct suggestion *suggestion, const struct peaks *peaks,
                          enum peak *which);

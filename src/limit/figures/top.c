@@ -7,9 +7,9 @@
 #include "base/mem.h"
 
 /*
- * Counters [0, n) of a table are in use. The index has twice as many entries as there are counters:
- * every search ends at a free entry. An entry is 0 if free, otherwise the number of a counter plus
- * one.
+ * Counters [0, n) of a table are in use. The index has twice as many entries as the table has
+ * counters: every search ends at a free entry. An entry is 0 if free, otherwise the number of a
+ * counter plus one.
  *
  * Sums are in units of an addition of 1 at the base time. When sums are read, the base is less than
  * a half-life ago. As the base moves on, sums are halved.
@@ -31,7 +31,7 @@ struct top_name {
 struct top_table {
     double sums[TOP_SUBJECTS]; /* separate from the names: speeds up the search for the smallest */
     double overs[TOP_SUBJECTS];
-    double starts[TOP_SUBJECTS];     /* the part of the sum that was there at since_ns */
+    double starts[TOP_SUBJECTS];     /* the part of the sum that existed at since_ns */
     uint64_t since_ns[TOP_SUBJECTS]; /* when the subject appeared or reappeared */
     uint64_t last_ns[TOP_SUBJECTS];  /* last addition */
     struct top_name names[TOP_SUBJECTS];
@@ -149,8 +149,8 @@ static void move_base(struct top *top, uint64_t half_lives)
 }
 
 /*
- * Shorter moves are skipped. A shorter move changes no rate by a ten-thousandth, and computing the
- * weight is the largest cost.
+ * Moves shorter than this are skipped. A shorter move changes no rate by a ten-thousandth, and
+ * computing the weight is the largest cost.
  */
 #define TICK_NS NS_PER_MS
 
@@ -387,7 +387,7 @@ static size_t top_copy(struct top *top, enum top_by by, uint64_t now_ns, struct 
     return n;
 }
 
-/* Merges neighbours of equal name. Returns how many entries remain. */
+/* Merges neighbours of equal name. Returns the number of entries that remain. */
 static size_t fold(struct found *found, size_t n)
 {
     size_t kept = 0;

@@ -3,16 +3,16 @@
  *
  * Problem: a counter for each subject would take memory without bound. Mechanism: 128 counters for
  * each metric, by Space-Saving. A new subject in a full table takes over the smallest counter, and
- * the sum of that counter as its possible over-estimate. Every subject with more than 1/128 of the
- * total is therefore in the table, and sum - over <= truth <= sum.
+ * inherits the sum of that counter as its possible over-estimate. Every subject with more than
+ * 1/128 of the total is therefore in the table, and sum - over <= truth <= sum.
  *
  * Sums lose half their weight every 10 s. Sums are not shrunk: each addition is multiplied by
  * 2^(time / 10 s) instead, and all sums are scaled back from time to time. A rate is an average
  * over the time since the subject appeared or reappeared. Time before the appearance does not lower
  * the rate.
  *
- * Price: 30 ns for a subject in the table, 80 ns for a new one in a full table; 210 KB for one
- * struct top.
+ * Price: 30 ns for a subject in the table, 80 ns for a new one in a full table; one struct top
+ * takes 210 KB.
  *
  * Sources:
  * - Metwally, Agrawal, El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data
@@ -66,7 +66,10 @@ struct top_entry {
     uint64_t per_s;      /* recent rate; never below the truth, except for rounding */
     uint64_t over_per_s; /* the part of per_s that may belong to other subjects */
     uint64_t over_ns;    /* time that per_s is an average over, at most TOP_WINDOW_NS */
-    /* factor applied to the sum, since the sum covers less time than that of older subjects */
+    /*
+     * factor applied to the sum, since a new subject's sum covers less time than older subjects'
+     * sums
+     */
     double newness;
     /* id of the limit with the largest decayed sum of refusals; TOP_NO_LIMIT: none */
     uint32_t refused_by;
@@ -94,9 +97,9 @@ void top_add_each(struct top *top, struct slice policy, struct slice subject, ui
 
 /*
  * Writes the subjects with the largest sums over all tables, largest first, at most `max`. Returns
- * how many. Subjects with a sum that has decayed below a half are left out. A subject absent from a
- * full table may have been dropped there. The smallest sum of that table is added as possible
- * over-estimate. Out of memory: 0.
+ * the number of subjects. Subjects with a sum that has decayed below a half are left out. A full
+ * table may have dropped a subject that is in another table. For this subject the smallest sum of
+ * the full table is added as possible over-estimate. Out of memory: 0.
  */
 size_t top_heaviest(struct top *const *tops, size_t n_tops, enum top_by by, uint64_t now_ns,
                     struct top_entry *out, size_t max);

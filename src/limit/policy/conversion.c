@@ -57,10 +57,10 @@ static uint64_t most_owed_ns(const struct slot_rate *from, const struct slot_rat
 }
 
 /*
- * Converts one word. The debt may exceed the burst by `waiting_ns`, but is at most `used_ns` in
- * all. A word is always replaced by another value if its rate changes. A thread that knows the old
- * rate can then not charge the word. An exception is a debt of few ns that rounding up leaves
- * unchanged: a thread with the old rate may then charge too much, once.
+ * Converts one word. The converted debt is at most most_owed_ns plus `waiting_ns`, and at most
+ * `used_ns`. A word always gets another value if the rate of the word changes. A thread that knows
+ * only the old rate can then not charge the word. An exception is a debt of few ns that rounding up
+ * leaves unchanged: a thread with the old rate may then charge too much, once.
  */
 static void convert_word(struct funnel *funnel, const struct slot_rate *from,
                          const struct slot_rate *to, uint64_t now_ns, uint64_t waiting_ns,

@@ -17,7 +17,7 @@ struct bound {
     /* by index of the policy; the last entry is for subjects without a policy; NULL: no blocks */
     struct policy **blocked;
     struct variants own; /* of single subjects */
-    /* by index in `own`: the policy plus what is denied to that subject; NULL: nothing is denied */
+    /* by index in `own`: the policy plus the denials for that subject; NULL: nothing is denied */
     struct policy **shared;
 };
 
@@ -28,8 +28,8 @@ struct exceptions {
 };
 
 /*
- * The variant borrows the plan of its policy, and its subjects are observed as those of the policy.
- * A reference on the set of policies keeps the plan.
+ * The variant borrows the plan of its policy, and its subjects are observed as the policy's
+ * subjects are. A reference on the set of policies keeps the plan.
  */
 static void lend_plan(const struct exceptions_of *of, struct policy *variant,
                       const struct policy *policy)
@@ -50,10 +50,10 @@ static const struct class *class_all(const struct policies *policies)
 }
 
 /*
- * Gives the rates of a blocked subject the order just before that of their set of rules. If the
- * subject has limits of its own, its debts keep the rates of these limits while it is blocked. The
- * debts of a new subject begin with the rates of its policy, which any other table of this set
- * replaces.
+ * Gives the rate table of a blocked subject an order that is one below the order of its set of
+ * rules. If the subject has limits of its own, the debts keep the rates of these limits during the
+ * block. The debts of a new subject begin with the rates of the policy. Any other rate table of
+ * this set replaces these rates.
  */
 static void rate_before_others(struct policy *variant)
 {
@@ -65,8 +65,8 @@ static void rate_before_others(struct policy *variant)
 }
 
 /*
- * If a policy has the maximum of limits, its last limit gives way: what that limit lets pass is
- * denied anyway.
+ * If a policy has the maximum of limits, its last limit is left out: the block denies everything
+ * that this limit lets pass.
  */
 static struct policy *exceptions_block(const struct exceptions_of *of, struct members *members,
                                        const struct policy *policy)
@@ -87,7 +87,7 @@ static struct policy *exceptions_block(const struct exceptions_of *of, struct me
         .label = "block",
     };
     struct policy_state *policy_state = variant->policy_state;
-    /* charges only what the policy itself charges: its decisions need no additional lock */
+    /* charges only funnels that the policy charges: decisions need no additional lock */
     variant->policy_state = NULL;
     policy_bind(variant, members, policies_is_shadow(of->policies));
     variant->policy_state = policy_state;
@@ -97,9 +97,9 @@ static struct policy *exceptions_block(const struct exceptions_of *of, struct me
 /* ---- the overflow subject ---- */
 
 /*
- * The limits of the policy, plus what is denied to the subject of `own`. A rate of that subject
- * would charge the other users of the overflow subject. NULL: nothing is denied, and the policy
- * itself binds.
+ * The limits of the policy, plus the denials for the subject of `own`. A rate of that subject would
+ * charge the other users of the overflow subject. NULL: nothing is denied, and the policy itself
+ * applies.
  */
 static struct policy *deny_on_shared(const struct exceptions_of *of, struct members *members,
                                      const struct policy *own)

@@ -1,10 +1,10 @@
 /*
- * What operators have set for single subjects, beside the policies: blocks, and limits other than
- * those of the policy.
+ * Settings that operators have made for single subjects, beside the policies: blocks, and limits
+ * that replace the policy's limits.
  *
- * A subject with an exception is bound by a variant (limit/policy/variant.h) of its policy. Code on
- * the path of a command therefore knows nothing of exceptions. A client is bound when it connects,
- * and again when the rules change. Immutable, reference-counted; any thread.
+ * A variant (limit/policy/variant.h) of the policy applies to a subject with an exception. Code on
+ * the path of a command therefore knows nothing of exceptions. A client gets its policy or variant
+ * when it connects, and again when the rules change. Immutable, reference-counted; any thread.
  */
 #ifndef WEIR_LIMIT_EXCEPTIONS_H
 #define WEIR_LIMIT_EXCEPTIONS_H
@@ -26,7 +26,7 @@ struct exceptions_of {
     struct policy_state *unlimited;    /* counters of subjects without a policy */
     struct shared_set *blocks;
     const struct variants *variants; /* of single subjects; copied */
-    uint16_t block_id;               /* id of the counters of what blocks refuse */
+    uint16_t block_id;               /* id of the counters of refusals by blocks */
     /*
      * earlier exceptions that differ only in the blocks, with which the new exceptions share
      * variants; may be NULL
@@ -40,7 +40,7 @@ struct exceptions *exceptions_get(struct exceptions *exceptions);
 void exceptions_put(struct exceptions *exceptions);
 
 /*
- * The policy that binds the subject of that name instead of `policy`. NULL for `policy` and as
+ * The policy that applies to the subject of that name instead of `policy`. NULL for `policy` and as
  * result: no policy. `exceptions` is not NULL.
  */
 const struct policy *exceptions_policy(const struct exceptions *exceptions,
@@ -55,9 +55,9 @@ static inline const struct policy *exceptions_bind(const struct exceptions *exce
 }
 
 /*
- * The policy that binds a client on this subject; `policy` is from exceptions_bind. On the overflow
- * subject the rates of a single new subject do not apply: such charges would hit all other users of
- * the overflow subject.
+ * The policy that applies to a client on this subject; `policy` is from exceptions_bind. On the
+ * overflow subject the rates of a single new subject do not apply: these rates would limit all
+ * other users of the overflow subject.
  */
 static inline const struct policy *exceptions_bind_on(const struct policy *policy,
                                                       const struct subject *subject)

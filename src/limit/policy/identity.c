@@ -148,7 +148,7 @@ bool identity_parse(struct identity *identity, struct slice text, char *why, siz
                            WHY_SLICE(part));
         parsed.sources[parsed.count].kind = (uint8_t)kind;
         parsed.sources[parsed.count].prefix = prefix;
-        parsed.count++; /* no kind twice: there is room */
+        parsed.count++; /* no kind occurs twice: the array has room */
     }
     *identity = parsed;
     return true;

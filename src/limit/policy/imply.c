@@ -1,7 +1,7 @@
 /*
- * A limit follows from a stricter limit that sees no fewer commands, has no more room, and refuses
- * at once. What passes the stricter limit also passes the other one, since the stricter limit has
- * the smaller burst and no higher rate.
+ * A limit is without effect beside a stricter limit. The stricter limit applies to the same
+ * commands or more, has no larger burst and no higher rate, and refuses at once. Every command that
+ * passes the stricter limit therefore also passes the other limit.
  */
 #include "limit/policy/imply.h"
 
@@ -60,7 +60,7 @@ bool policies_bind_elsewhere(const struct policies *policies, const struct polic
 
 /* ---- limits ---- */
 
-/* True if limit `wide` binds every command that `narrow` binds. */
+/* True if limit `wide` applies to every command to which `narrow` applies. */
 static bool sees_as_many(const struct policy *policy, unsigned wide, unsigned narrow)
 {
     for (size_t id = 0; id < policy->n_binds; id++)
@@ -92,8 +92,8 @@ static bool has_no_more_room(const struct limit *strict, const struct limit *loo
 }
 
 /*
- * Nothing is proven of limits that delay: delayed commands leave a little late, and therefore a
- * little closer together.
+ * A limit that delays proves nothing: delayed commands leave a little late, and therefore a little
+ * closer together.
  */
 static bool refuses_at_once(const struct limit *limit)
 {

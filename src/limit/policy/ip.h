@@ -62,8 +62,8 @@ enum network_fault { NETWORK_GOOD, NETWORK_NO_ADDRESS, NETWORK_BAD_PREFIX, NETWO
 
 /*
  * Parses "192.0.2.7", "10.1.0.0/16" or "2001:db8::/32". On NETWORK_BAD_PREFIX network->ip is the
- * address. On NETWORK_HOST_BITS (bits set beyond the prefix) *network is the network without those
- * bits.
+ * address. On NETWORK_HOST_BITS (bits set beyond the prefix) *network is the network with these
+ * bits cleared.
  */
 __attribute__((warn_unused_result)) enum network_fault network_parse(struct network *network,
                                                                      struct slice text);

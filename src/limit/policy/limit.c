@@ -13,7 +13,7 @@
 
 static const struct unit_row {
     const char *name;
-    const char *noun; /* what a limit on the unit decides about: see unit_noun */
+    const char *noun; /* the thing that a limit on the unit lets pass or refuses: see unit_noun */
     uint8_t scopes;   /* BIT(enum scope) */
     uint8_t actions;  /* BIT(enum action) */
     uint8_t initial;  /* enum action if `over` is absent */

@@ -45,8 +45,8 @@ struct limit {
     uint16_t position;         /* index among the limits of the same line */
     uint16_t slot;             /* index of the funnel in each holder; set by registry_enter */
     /*
-     * first index of the words of the limit's departures, if limit_has_positions; set by
-     * registry_enter
+     * first index of the words of the limit's departures (limit/queue.h), if limit_has_positions;
+     * set by registry_enter
      */
     uint16_t departures;
     /* index of the limit's counters, for the life of the process; set by registry_enter */
@@ -59,10 +59,9 @@ struct limit {
     char label[LIMIT_LABEL_MAX]; /* "free/write": the name in a refusal */
 };
 
-/* "commands", "cost", "bytes-in" ...; "subject" ...; "refuse" ... */
-struct slice unit_name(enum unit unit);
-struct slice scope_name(enum scope scope);
-struct slice action_name(enum action action);
+struct slice unit_name(enum unit unit);       /* "commands", "cost", "bytes-in" ... */
+struct slice scope_name(enum scope scope);    /* "subject" ... */
+struct slice action_name(enum action action); /* "refuse" ... */
 
 /*
  * The unit of the left side of a policy's line. UNIT_COMMANDS, for a class, if no other unit has

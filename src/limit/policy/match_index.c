@@ -28,8 +28,7 @@ static uint32_t match_index_smaller(uint32_t a, uint32_t b)
 }
 
 /*
- * A prefix sorts before the entries that begin with it. Between the two stand only entries with
- * that prefix.
+ * A prefix sorts before all entries that begin with the prefix, and these entries follow directly.
  */
 static int match_index_compare(struct slice a, size_t a_bits, struct slice b, size_t b_bits)
 {

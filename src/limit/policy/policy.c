@@ -2,8 +2,8 @@
  * The policies of one configuration, in file order.
  *
  * Policies are built, then bound to a command table, then immutable. A set for another table shares
- * everything but the binds with its origin, the set it was made from. The set keeps a reference on
- * its origin.
+ * everything except `binds` with its origin: the set from which the new set was made. The set keeps
+ * a reference on its origin.
  */
 #include "limit/policy/policy.h"
 
@@ -255,7 +255,7 @@ static bool suits_control(const struct limit *limit, char *why, size_t why_size)
         WHY_SLICE(name));
 }
 
-/* Number of limits of the policy from lines of that name. */
+/* Number of limits that the policy already has from lines of that name. */
 static uint16_t count_of_line(const struct policy *policy, enum unit unit,
                               const struct class *class)
 {
@@ -470,7 +470,7 @@ size_t policies_patterns(const struct policies *policies)
     return policies->index->n_tried;
 }
 
-/* ---- which limits bind which command: a set of limits for each row of a command table ---- */
+/* ---- which limits apply to which command: a set of limits for each row of a command table ---- */
 
 /*
  * True if the limit is checked when a command asks to pass. `is_of_class`: the command is in the

@@ -41,13 +41,13 @@ struct policy {
     struct policy_state *policy_state;
     /*
      * The rates at which the funnels of the policy's subjects run, by scope. `common`: the rates of
-     * subjects shared by the whole policy; for a variant those of its policy. Set by
+     * subjects shared by the whole policy; for a variant the rates of its policy. Set by
      * policies_enroll.
      */
     struct rate_table *rates[SCOPE_COUNT];
     struct rate_table *common[SCOPE_COUNT];
     /*
-     * The policy that binds instead of this variant on the overflow subject; NULL: none.
+     * The policy that applies instead of this variant on the overflow subject; NULL: none.
      * limit/policy/exceptions.c sets this field and owns the policy.
      */
     const struct policy *shared;
@@ -127,9 +127,9 @@ __attribute__((warn_unused_result)) bool policies_enroll(struct policies *polici
                                                          struct registry *registry);
 
 /*
- * Make the rate tables, once all limits of the set have their indexes. policies_rate makes the
- * tables for all policies, and again if a variant has added indexes. policy_rate makes the tables
- * for one policy or variant.
+ * Both functions make rate tables, once all limits of the set have their indexes. policies_rate
+ * makes the tables for all policies, and again if a variant has added indexes. policy_rate makes
+ * the tables for one policy or variant.
  */
 void policies_rate(struct policies *policies);
 void policy_rate(struct policy *policy, struct rate_table *const common[SCOPE_COUNT],
@@ -139,9 +139,9 @@ void policy_get_rates(struct policy *policy);
 void policy_put_rates(struct policy *policy);
 
 /*
- * Computes which limits bind which command of `table`. A command of class control is bound only by
- * limits that satisfy class_is_control. Call once for each set, before it is shared; for another
- * table use policies_rebind.
+ * Computes which limits apply to which command of `table`. Only limits that satisfy
+ * class_is_control apply to a command of class control. Call once for each set, before it is
+ * shared; for another table use policies_rebind.
  */
 void policies_bind(struct policies *policies, const struct command_table *table);
 
@@ -152,8 +152,8 @@ void policy_bind(struct policy *policy, struct members *members, bool is_shadow)
 struct policies *policies_rebind(struct policies *policies, const struct command_table *table);
 
 /*
- * True if a term of the policy's match holds. False for a policy `default` that binds only because
- * no other policy does.
+ * True if a term of the policy's match holds. False for a policy `default` that applies only
+ * because no other policy does.
  */
 bool policy_matches(const struct policy *policy, const struct facts *facts);
 
@@ -194,7 +194,7 @@ struct amounts {
 
 /*
  * Computes the amounts of a whole request, or of the start of a large one. The amount of bytes is
- * one; the rest is charged when the bytes have passed.
+ * 1. The remaining bytes are charged when they have passed.
  */
 void amounts_take(struct amounts *amounts, const struct policies *policies,
                   const struct command *command, struct slice request, uint32_t argc);

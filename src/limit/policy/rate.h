@@ -55,8 +55,8 @@ __attribute__((warn_unused_result)) bool rate_parse_burst(struct slice text, enu
                                                           size_t why_size);
 
 /*
- * Prints the shortest exact form: "10mb", "90s", "h" for an hour. NUL-terminated; returns the
- * length.
+ * Both functions print the shortest exact form: "10mb", "90s", "h" for an hour. The text is
+ * NUL-terminated. Both return its length.
  */
 size_t rate_print_bytes(uint64_t bytes, char *out, size_t size);
 size_t rate_print_time(uint64_t ns, char *out, size_t size);

@@ -46,7 +46,7 @@ static void take_out_line(struct policy *policy, enum unit unit, const struct cl
     policy->n_limits = kept;
 }
 
-/* If the policy has the maximum of limits, the last limit gives way. */
+/* If the policy has the maximum of limits, `deny` replaces the last limit. */
 void variant_deny(struct policy *variant, const struct limit *deny)
 {
     take_out_line(variant, (enum unit)deny->unit, deny->class);

@@ -41,8 +41,8 @@ void variant_free(struct policy *variant);
 void variant_deny(struct policy *variant, const struct limit *deny);
 
 /*
- * The variant of that subject and policy. If there is none, variants_find returns NULL, and
- * variants_want makes the variant.
+ * The variant of that subject and policy. If the variant does not exist, variants_find returns
+ * NULL, and variants_want makes the variant.
  */
 struct policy *variants_find(const struct variants *variants, struct slice subject,
                              const struct policy *policy);

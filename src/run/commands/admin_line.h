@@ -40,8 +40,8 @@ __attribute__((warn_unused_result)) char *admin_line(const struct admin_command 
                                                      struct line_name *name);
 
 /*
- * Sets *until_ns to the end by the command's EX; 0: no EX, so only an admin command or a reload
- * ends the setting. Returns NULL, or an error (heap).
+ * Sets *until_ns to the time at which the command's EX ends the setting. 0: no EX, so only an admin
+ * command or a reload ends the setting. Returns NULL, or an error (heap).
  */
 __attribute__((warn_unused_result)) char *admin_end(const struct admin_command *admin_command,
                                                     uint64_t now_ns, uint64_t *until_ns);
@@ -49,8 +49,8 @@ __attribute__((warn_unused_result)) char *admin_end(const struct admin_command *
 #define ADMIN_END_ROOM 96
 
 /*
- * Prints `before` (", ends in ") and the remaining time, which a predecessor may have set. Returns
- * "" if the command has no end.
+ * Prints `before` (", ends in ") and the time that remains; the command may have been handed over
+ * by a predecessor. Returns "" if the command has no end.
  */
 const char *admin_print_end(const struct admin_command *admin_command, const char *before,
                             char out[ADMIN_END_ROOM]);

@@ -13,6 +13,8 @@
 
 /* True if admin_report makes the reply: all reports but LIMIT DIFF. */
 bool admin_command_is_report(const struct admin_command *admin_command);
+
+/* Makes the reply of an admin command for which admin_command_is_report returns true. */
 void admin_report(struct admin_command *admin_command, const struct stats_collector *collector,
                   uint64_t now_ns);
 

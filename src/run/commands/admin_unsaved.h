@@ -1,6 +1,7 @@
 /*
  * Admin commands with an effect that no file has: rates for a single key (LIMIT SET and UNSET), and
- * blocks of subjects (LIMIT BLOCK and UNBLOCK). The effect ends in time, or with weir.
+ * blocks of subjects (LIMIT BLOCK and UNBLOCK). The effect ends at a set time, by another command,
+ * or with weir.
  *
  * Main thread.
  */
@@ -21,13 +22,15 @@
 /* ---- overrides: rates for a single key (quota/named.h) ---- */
 
 /*
- * Carry out the command on a copy of `named`, *next, which the caller owns. Return NULL, or an
- * error ("ERR ...", heap) without *next.
+ * Sets an override in a copy of `named`, *next, which the caller owns. Returns NULL, or an error
+ * ("ERR ...", heap) without *next.
  */
 __attribute__((warn_unused_result)) char *admin_key_set(const struct admin_command *admin_command,
                                                         const struct named *named, uint64_t now_ns,
                                                         struct journal *journal,
                                                         struct named **next);
+
+/* As admin_key_set, but removes an override. */
 __attribute__((warn_unused_result)) char *admin_key_unset(const struct admin_command *admin_command,
                                                           const struct named *named,
                                                           uint64_t now_ns, struct journal *journal,
@@ -44,7 +47,7 @@ __attribute__((warn_unused_result)) char *admin_block(const struct admin_command
                                                       struct live_rules *live, uint64_t now_ns);
 
 /*
- * Sets *next to the blocks after an ADMIN_BLOCK; the caller owns it. Returns NULL, or an error
+ * Sets *next to the blocks after an ADMIN_BLOCK; the caller owns *next. Returns NULL, or an error
  * (heap) without *next.
  */
 __attribute__((warn_unused_result)) char *admin_block_next(

@@ -35,8 +35,8 @@ static void on_unknown(void *arg, struct slice class, struct slice unknown, stru
 
 /*
  * Returns NULL, or an error (heap) if the line names a command or category that `table` does not
- * know. Classes that the operator has defined are not looked up: an empty set of classes finds only
- * a class that the line spells out.
+ * know. The check passes over classes that the operator has defined: its set of classes is empty,
+ * so class_find returns a class only for a line that spells out commands.
  */
 static char *check_class(const struct line_name *name, const struct command_table *table)
 {

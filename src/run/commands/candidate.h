@@ -1,7 +1,7 @@
 /*
  * A candidate config: a copy of the running configuration. Admin commands change the copy before
- * weir runs it. The copy has the file in memory, and the lines over the file for one subject or for
- * a time.
+ * weir runs it. The copy has the file in memory, and the lines that an operator has set for one
+ * subject or for a time (set_lines.h).
  *
  * An admin command that fails changes nothing in the candidate. Main thread.
  */

@@ -509,7 +509,7 @@ struct config_manager *config_manager_new(const struct config *config,
                                           struct command_table *builtin, struct journal *journal)
 {
     struct config_manager *g = mem_zalloc(1, sizeof *g);
-    g->bytes = mem_given(); /* so far little more than reading the file has taken memory */
+    g->bytes = mem_given(); /* until now reading the file has taken most of the memory */
     g->journal = journal;
     g->path = file->path;
     g->builtin = command_table_get(builtin);

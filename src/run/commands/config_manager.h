@@ -68,11 +68,10 @@ void config_manager_carry_out(struct config_manager *manager, struct admin_comma
 void config_manager_carry_out_all(struct config_manager *manager,
                                   struct admin_command *const *admin_commands, size_t n);
 
-/*
- * config_manager_next_end returns when the next block or line ends (base/clock.h); 0: no block or
- * line ends. config_manager_end removes and logs the blocks and lines that have ended.
- */
+/* Returns when the next block or line ends (base/clock.h); 0: no block or line ends. */
 uint64_t config_manager_next_end(const struct config_manager *manager);
+
+/* Removes and logs the blocks and lines that have ended. */
 void config_manager_end(struct config_manager *manager, uint64_t now_ns);
 
 /* Sets weir's own password; copied. False: out of memory, and nothing changes. */

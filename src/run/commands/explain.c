@@ -16,7 +16,7 @@
 #include "resp/emit.h"
 
 #define REST_NS (NS_PER_S << 30) /* a time at which no funnel is in debt */
-#define IP_BIT 31                /* above the bits of `texts` in set_fact */
+#define IP_BIT 31                /* not one of the bits that set_fact uses for `texts` */
 
 /* ---- the reply as lines of text ---- */
 
@@ -219,8 +219,8 @@ static void tell_unknown(const struct command_table *table, const struct slice *
 }
 
 /*
- * Returns the funnels of a new subject and a new connection. The shared subject of the policy is
- * owned by its counters.
+ * Returns the funnels of a new subject and a new connection. The policy's counters own the shared
+ * subject of the policy.
  */
 static struct charge_target explain_charge_target_of(const struct policy *policy)
 {

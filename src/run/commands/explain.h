@@ -15,7 +15,7 @@
 enum explained { EXPLAINED_PASSES, EXPLAINED_STOPPED, EXPLAINED_NOT };
 
 /*
- * Writes to `out` what LIMIT EXPLAIN prints, a line for each field. `words`: the command, its name
+ * Writes the reply of LIMIT EXPLAIN to `out`, a line for each field. `words`: the command, its name
  * first; at least one. `subject`: "user:gold-1", "user:gold-1,ip:10.1.2.3".
  *
  * EXPLAINED_STOPPED: the command would be refused or denied. EXPLAINED_NOT: the subject or the

@@ -270,7 +270,7 @@ static bool handover_begin(struct slice *rest)
     return true;
 }
 
-/* Logs the failed commands. Returns how many were taken over or have ended. */
+/* Logs the failed commands. Returns how many commands were taken over or have ended. */
 static size_t log_outcome(const struct found *found, struct journal *journal)
 {
     size_t n_taken = found->n_over;

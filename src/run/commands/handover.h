@@ -1,6 +1,6 @@
 /*
  * The admin commands in force as text, from one process to its successor (run/upgrade.h): a line
- * for each command that is in no file. Times are those of the monotonic clock, which both processes
+ * for each command that is in no file. Times are of the monotonic clock, which both processes
  * share.
  *
  * Main thread.
@@ -27,8 +27,8 @@ struct handover {
 };
 
 /*
- * Returns the text, NUL-terminated; heap. The first line names the format, and is there without any
- * command. NULL: out of memory.
+ * Returns the text, NUL-terminated; heap. The first line names the format. Without any command the
+ * text has only this line. NULL: out of memory.
  */
 char *handover_write(const struct handover *from);
 
@@ -42,8 +42,8 @@ bool handover_read(const char *text, struct journal *journal,
                    void *arg);
 
 /*
- * Logs each command of `text` that is not in `other`, with what happens to the command ("dropped")
- * and why. `other` NULL: logs all commands.
+ * Logs each command of `text` that is not in `other`. `what`: the fate of the command ("dropped").
+ * `why`: the reason. `other` NULL: logs all commands.
  */
 void handover_log(const char *text, const char *other, const char *what, const char *why,
                   struct journal *journal);

@@ -30,8 +30,8 @@ static rlim_t files_for(const struct config *config, rlim_t clients)
 }
 
 /*
- * Raises the limit on open files as far as needed and possible. Returns `clients`, or the number of
- * clients that fit if that is less, which is logged.
+ * Raises the limit on open files as far as needed and possible. Returns `clients` if that many
+ * clients fit. Else logs and returns the number of clients that fit.
  */
 static unsigned fit(const struct config *config, unsigned clients)
 {
@@ -76,8 +76,8 @@ static void install(struct live_rules *live, struct rules *rules)
 }
 
 /*
- * Installs new rules with new exceptions. Takes over the reference on `policies`, which are bound
- * to live->commands. `before`: as in exceptions_of.
+ * Installs new rules with new exceptions. Takes over the reference on `policies`, for which
+ * policies_bind has been called with live->commands. `before`: as in exceptions_of.
  */
 static void live_rules_renew(struct live_rules *live, const struct rules *model,
                              struct policies *policies, const struct exceptions *before)
@@ -122,7 +122,7 @@ static struct own_password password_of(const struct live_rules *live, const stru
     return followed_by(&live->rules->upstream_password, fresh->newest, fresh->path);
 }
 
-/* TLS contexts change by a reload. Whether a listener uses TLS changes only by a restart. */
+/* Returns the TLS context after a reload. Only a restart adds TLS to a listener, or removes TLS. */
 static struct tls_context *kept(struct tls_context *fresh, struct tls_context *running)
 {
     return fresh != NULL ? fresh : running;

@@ -25,7 +25,7 @@ struct live_rules {
     struct registry *registry;
     /* counters of subjects that no policy binds; owned by the registry */
     struct policy_state *unlimited;
-    struct variants variants;  /* bound to no table */
+    struct variants variants;  /* without a binding to a command table */
     struct shared_set *blocks; /* one reference; NULL: no subject is blocked */
     struct limit unbound;      /* the limit on connections without a policy yet */
     /* counters of addresses, which `unbound` limits; owned by the registry */
@@ -57,7 +57,7 @@ __attribute__((warn_unused_result)) bool live_rules_adopt(struct live_rules *liv
 
 /*
  * Converts the debts of subjects without clients to the new rates. To be called when every worker
- * has the rules. Until then the debts run off at the old rates.
+ * has the rules. Until this call the debts run off at the old rates.
  */
 void live_rules_settle(struct live_rules *live, struct subjects *const tables[2]);
 

@@ -43,14 +43,15 @@ const struct set_line *set_lines_find(const struct set_lines *lines, struct slic
 
 /* Adds a copy of the line. A known line with the same policy, name and subject is replaced. */
 void set_lines_put(struct set_lines *lines, const struct set_line *line);
+
+/* Removes the line. False: no such line. */
 bool set_lines_drop(struct set_lines *lines, struct slice policy, struct slice what,
                     const char *subject);
 
-/*
- * set_lines_end removes and logs the lines that have ended. set_lines_keep_timed, before a reload,
- * removes and logs the lines without an end.
- */
+/* Removes and logs the lines that have ended. */
 void set_lines_end(struct set_lines *lines, uint64_t now_ns, struct journal *journal);
+
+/* Removes and logs the lines without an end. To be called before a reload. */
 void set_lines_keep_timed(struct set_lines *lines, struct journal *journal);
 
 /* Returns when the next line ends; 0: no line ends. */
@@ -59,7 +60,7 @@ uint64_t set_lines_next_end(const struct set_lines *lines);
 /*
  * Applies the lines to the policies, which are not shared yet, and lines for single subjects to
  * *variants. With a journal, lines that do not fit are removed and logged. Without a journal,
- * returns the error of the first such line (heap). Returns NULL if all lines left fit.
+ * returns the error of the first line that does not fit (heap). Returns NULL if all lines left fit.
  */
 char *set_lines_apply(struct set_lines *lines, struct policies *policies,
                       const struct command_table *table, struct journal *journal,
@@ -73,13 +74,15 @@ void set_lines_differences(const struct set_lines *lines, const struct config_fi
 bool admin_command_is_special(const struct admin_command *admin_command);
 
 /*
- * Carry out the command on `lines`. `name`: from admin_line. Return NULL, or an error ("ERR ...",
- * heap), and then nothing has changed.
+ * Carries out the LIMIT SET on `lines`. `name`: from admin_line. Returns NULL, or an error
+ * ("ERR ...", heap); then nothing has changed.
  */
 __attribute__((warn_unused_result)) char *admin_lines_set(const struct admin_command *admin_command,
                                                           const struct line_name *name,
                                                           const struct identity *identity,
                                                           struct set_lines *lines, uint64_t now_ns);
+
+/* As admin_lines_set, for LIMIT UNSET. */
 __attribute__((warn_unused_result)) char *admin_lines_unset(
     const struct admin_command *admin_command, const struct line_name *name,
     struct set_lines *lines);

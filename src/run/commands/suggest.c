@@ -136,8 +136,8 @@ static bool suggest_is_named(const struct named *named, struct slice name)
 }
 
 /*
- * Notes the subject among those that exceed most, highest excess first. A subject is noted once,
- * living or forgotten.
+ * Notes the subject among the subjects with the highest excess, highest first. A subject is noted
+ * once, living or forgotten.
  */
 static void suggest_note_name(struct row *row, struct slice whole, const struct peaks *peaks)
 {
@@ -378,7 +378,7 @@ static void tell_suggestion(struct text *out, const struct survey *survey,
 }
 
 /*
- * Returns the row of `all` if it has a suggestion and would refuse before this row's limit does.
+ * Returns the row of class `all` if its suggested limit would refuse before the limit of this row.
  * NULL: the row is worth a line.
  */
 static const struct row *covering(const struct sheet *sheet, const struct row *row)

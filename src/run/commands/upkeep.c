@@ -16,7 +16,7 @@
 
 static void upkeep_on_end(uv_timer_t *timer);
 
-/* Starts the timer for the next end. late_ms: the wait if that end has passed already. */
+/* Starts the timer for the next end. late_ms: the wait if the next end has passed already. */
 static void await(struct upkeep *upkeep, uint64_t late_ms)
 {
     uint64_t now_ns = clock_ns(), next_ns = config_manager_next_end(upkeep->manager);
@@ -42,8 +42,8 @@ static const struct own_password *present(const struct upkeep *upkeep)
 }
 
 /*
- * Logs once for each reason that the file cannot be used. False at first: the file may be in the
- * middle of a write.
+ * Logs once for each reason that the file cannot be used. False at the first failure: the file may
+ * be in the middle of a write.
  */
 static bool upkeep_doubt(struct upkeep *upkeep, const char *why)
 {

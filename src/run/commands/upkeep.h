@@ -27,14 +27,15 @@ struct upkeep {
     char why[UPKEEP_WHY]; /* why the file cannot be used, as logged; "": the file is good */
 };
 
-/* governor, upstream and journal must outlive upkeep. */
+/* manager, upstream and journal must be set, and must outlive upkeep. */
 void upkeep_open(struct upkeep *upkeep, struct loop *loop);
 
 /* Sets the timer for the next end, which an admin command may have changed. */
 void upkeep_await(struct upkeep *upkeep);
 
 /*
- * Asynchronous: the struct must stay until the loop is closed. Once, and only after upkeep_open.
+ * Asynchronous: the struct must stay until the loop is closed. To be called once, and only after
+ * upkeep_open.
  */
 void upkeep_close(struct upkeep *upkeep);
 

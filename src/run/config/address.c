@@ -97,7 +97,7 @@ static bool is_digits(struct slice text)
 /* The purpose of an address, and the advice in messages about it. */
 struct use {
     const char *scheme; /* before the address */
-    const char *forms;  /* valid forms of such addresses */
+    const char *forms;  /* valid forms of addresses for this purpose */
     const char *all;    /* advice after an address of this machine */
     int usual_port;
     bool may_choose_port; /* port 0 is valid */

@@ -27,7 +27,7 @@ struct listen {
 struct config {
     /*
      * Settings that can change while weir runs: the config manager copies its rules from here. The
-     * policies are bound to the command table of the build. TLS contexts are NULL without TLS, and
+     * policies use the command table of the build. TLS contexts are NULL without TLS, and
      * with CONFIG_LIVE, which does not read files of TLS.
      */
     struct rules rules;
@@ -41,7 +41,7 @@ struct config {
     struct reads_settings reads;
     enum cross_slot cross_slot;
     bool refuses_cluster_commands; /* CLUSTER SLOTS and similar commands of clients are refused */
-    /* address that clients of a cluster are told; host NULL: the address they used */
+    /* announced to clients of a cluster; host NULL: the address that the client connected to */
     struct address cluster_announce;
     uint64_t redirect_timeout_ns;
     char *upstream_user;          /* NULL: none */

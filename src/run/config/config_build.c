@@ -287,8 +287,8 @@ static void define_class(struct loading *l, struct section *section)
 }
 
 /*
- * Returns the next class that is not defined yet; with `is_ready` the next such class that names
- * only defined classes. NULL: none.
+ * Returns the next class that is not defined yet. With `is_ready` the class names only defined
+ * classes. NULL: none.
  */
 static struct section *next_class(const struct loading *l, bool is_ready)
 {
@@ -514,7 +514,7 @@ static void want_rates(struct loading *l)
 
 /*
  * Checks that no limit is named after another limit with a colon and more text. The keys of a limit
- * begin with its name and a colon, so two such limits would share keys.
+ * begin with its name and a colon: the two limits would share keys.
  */
 static void want_keys_apart(struct loading *l)
 {

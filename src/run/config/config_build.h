@@ -8,7 +8,7 @@
 #include "run/config/config.h"
 #include "run/config/config_file.h"
 
-/* The part to build: everything, or only what can change while weir runs. */
+/* The part to build: everything, or only the settings that can change while weir runs. */
 enum config_part { CONFIG_WHOLE, CONFIG_LIVE };
 
 /*

@@ -395,7 +395,7 @@ static bool has_tls_listen(const struct config *config)
     return false;
 }
 
-/* Warns of settings for a side that does not use TLS: they have no effect. */
+/* Warns of settings for a side that does not use TLS: the settings have no effect. */
 static void warn_useless(const struct loading *l, const char *what)
 {
     for (size_t i = 0; i < TLS_SETTINGS; i++) {

@@ -1,7 +1,7 @@
 /*
- * The steps after all keys have been set: settings that exclude each other are reported, and TLS
- * contexts are made. Settings exclude each other: weir as its own upstream, two listeners at one
- * address, a key without another key that it needs.
+ * The steps after all keys have been set: conflicts of settings are reported, and TLS contexts are
+ * made. A conflict is weir as its own upstream, two listeners at one address, or a key without
+ * another key that it needs.
  */
 #ifndef WEIR_RUN_CONFIG_CHECK_H
 #define WEIR_RUN_CONFIG_CHECK_H

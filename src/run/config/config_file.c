@@ -1,4 +1,7 @@
-/* Collects what inifile.h reads. The first word of a section's title is its kind. */
+/*
+ * Collects the sections and entries of an INI file (inifile.h). The first word of a section's title
+ * is its kind.
+ */
 #include "run/config/config_file.h"
 
 #include <errno.h>

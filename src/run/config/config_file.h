@@ -33,13 +33,13 @@ struct section {
     enum section_kind kind;
     struct location location;
     char *title;       /* as written between the brackets */
-    struct slice name; /* part of title: what follows "class" or "policy" */
-    bool is_done;      /* a class that is defined, or has an error that is reported */
+    struct slice name; /* part of title: the text after "class" or "policy" */
+    bool is_done;      /* the class is defined, or its error has been reported */
     /* index of the first section of this kind and name; set by config_file_index */
     size_t first;
     /*
-     * set only in that first section: first and last entry of all sections of this kind and name,
-     * as index plus one; 0: none
+     * set only in the first section of this kind and name: first and last entry of all sections
+     * of this kind and name, as index plus one; 0: none
      */
     size_t head, tail;
 };
@@ -80,8 +80,8 @@ struct config_file {
 };
 
 /*
- * Reads all of file->path, and included files where they are named. Reports bad lines and unknown
- * sections. The caller sets path, report and arg.
+ * Reads all of file->path. Reads an included file in place of the line that names the file. Reports
+ * bad lines and unknown sections. The caller sets path, report and arg.
  */
 void config_file_read(struct config_file *file);
 void config_file_fini(struct config_file *file);
@@ -100,8 +100,8 @@ const struct entry *config_file_next(const struct config_file *file, enum sectio
                                      const struct entry *previous);
 
 /*
- * As config_file_next, only for sections of this name, from the index. `previous` is in such a
- * section. Case does not matter.
+ * As config_file_next, only for sections of this name, from the index. `previous` must be an entry
+ * of these sections. Case does not matter.
  */
 const struct entry *config_file_next_of(const struct config_file *file, enum section_kind kind,
                                         struct slice name, const struct entry *previous);

@@ -46,7 +46,7 @@ static bool is_accepted(const struct hinting *h, struct slice value)
             at = i;
             from = i + 3;
         } else if (i + 5 <= h->text.len && memcmp(h->text.at + i, ", or ", 5) == 0)
-            from = i + 5; /* "listen = 127.0.0.1:1, or 0.0.0.0:1" */
+            from = i + 5; /* the second value in "listen = 127.0.0.1:1, or 0.0.0.0:1" */
     int len = snprintf(line, sizeof line, "%.*s%.*s", (int)(h->text.len - from), h->text.at + from,
                        (int)value.len, value.at);
     bool is_of_admin = memmem(h->text.at, h->text.len, "[admin]", 7) != NULL;

@@ -1,7 +1,7 @@
 /*
- * The keys of [weir] and [admin]: one table, the source of defaults, bounds and messages, and of
- * what a reload can change. A check compares the table with docs/configuration.md and
- * conf/weir.conf.
+ * The keys of [weir] and [admin]: one table, the source of defaults, bounds and messages. The table
+ * also tells which keys a reload can change. A check compares the table with docs/configuration.md
+ * and conf/weir.conf.
  */
 #ifndef WEIR_RUN_CONFIG_KEYS_H
 #define WEIR_RUN_CONFIG_KEYS_H

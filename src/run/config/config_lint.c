@@ -152,8 +152,8 @@ static const struct entry *find_item(const struct subject_matter *s, bool is_mat
 /* ---- named limits ---- */
 
 /*
- * Of N evenly spaced calls in a period `approx` lets N - 1 pass. With a count of 100 or more that
- * is at most 1 % less than configured.
+ * Of N evenly spaced calls in a period, `approx` lets N - 1 pass. With a count of 100 or more the
+ * loss is at most 1 % of the configured count.
  */
 #define APPROX_LEAST 100
 
@@ -316,7 +316,9 @@ static void check_reach(const struct subject_matter *s)
     section_says(s->file, false, section, what);
 }
 
-/* Warns of a policy without limits. In shadow mode such a policy shows which limits it needs. */
+/*
+ * Warns of a policy without limits. In shadow mode the policy shows which limits its subjects need.
+ */
 static void check_emptiness(const struct subject_matter *s)
 {
     const struct entry *e = NULL;

@@ -1,6 +1,7 @@
 /*
- * Warnings about a valid configuration that is hardly intended: operators by mistake, policies and
- * limits without effect, unix sockets that weir cannot make, passwords for any address.
+ * Warnings about a valid configuration that is hardly intended: clients that are operators by
+ * mistake, policies and limits without effect. Also unix sockets that weir cannot make, and
+ * passwords that may go to any address.
  */
 #ifndef WEIR_RUN_CONFIG_LINT_H
 #define WEIR_RUN_CONFIG_LINT_H

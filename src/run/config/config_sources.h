@@ -1,5 +1,5 @@
 /*
- * The addresses of `upstream`: one server, a master and its replicas, the sentinels that know them,
+ * The addresses of `upstream`: one server, a master and its replicas, the sentinels of a master,
  * or nodes of a Redis Cluster.
  *
  * The lines of the key add up. All addresses begin with tls: or none does. No address is given

@@ -11,7 +11,7 @@
 #define TERM_ROOM 128
 
 /*
- * Writes what is wrong with a term, and the likely pattern: "..., but ...: write user:free-*".
+ * Writes the fault of a term, and the likely pattern: "..., but ...: write user:free-*".
  * Returns true.
  */
 static bool config_terms_doubt(struct why why, struct slice term, const char *what,

@@ -12,21 +12,21 @@
 
 /*
  * True if the term looks like several terms, like a regular expression, is in quotes, or has
- * another common mistake. `why` says what the term matches, and what to write. Terms of keys are
- * never doubted: a key may be any text.
+ * another common mistake. `why` names the texts that the term matches, and the term to write. Terms
+ * of keys are never doubted: a key may be any text.
  */
 bool config_term_is_doubtful(struct slice term, struct why why);
 
 /*
- * True if no client of any address of `listen` can match the term. `why` then has the warning, and
- * what to write.
+ * True if no client of any address of `listen` can match the term. `why` then has the warning, with
+ * advice.
  */
 bool config_term_is_unbound(const struct config *config, const struct match *match,
                             struct slice term, struct why why);
 
 /*
- * Words in errors that client libraries act on (error_words.def): no refusal should contain such a
- * word. As error-prefix such a word is an error (REFUSED) or a warning (WARNED).
+ * Words in errors that client libraries act on (error_words.def). No refusal should contain one of
+ * these words. As error-prefix a word is an error (REFUSED) or causes a warning (WARNED).
  */
 enum error_word { ERROR_WORD_NONE, ERROR_WORD_WARNED, ERROR_WORD_REFUSED };
 

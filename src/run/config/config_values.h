@@ -43,7 +43,7 @@ struct config_key {
     const char *form;
     config_number *parse;     /* of a number; else NULL */
     const char *least, *most; /* bounds of a number, as in a file */
-    const char *const *words; /* words allowed instead; ends with NULL; NULL: none */
+    const char *const *words; /* words allowed instead of a number; last NULL; NULL: none */
     /* of the member of struct config; unused by setters that know their member */
     size_t offset, size;
     enum section_kind section; /* SECTION_WEIR or SECTION_ADMIN */

@@ -25,7 +25,8 @@ __attribute__((warn_unused_result)) bool config_expand(struct slice text, char *
 
 /*
  * Writes a message about the expanded value of `text` into `out`, without the values of variables.
- * A quoted piece becomes `text`. Four or more bytes of a variable's value become its ${NAME}.
+ * A quoted piece of the message becomes `text`. Four or more bytes of a variable's value become its
+ * ${NAME}.
  */
 void config_hide(struct slice text, const char *message, char *out, size_t size);
 

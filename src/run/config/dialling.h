@@ -62,7 +62,7 @@ const struct address *dialling_target(const struct dialling *dialling,
 /* Returns NULL if the endpoint may be dialled, else the reason (static). */
 const char *dialling_refusal(const struct dialling *dialling, const struct endpoint *endpoint);
 
-/* Returns the endpoints of `found` that may be dialled; if none, `why` is the reason. */
+/* Returns the endpoints of `found` that may be dialled. If none, the result's `why` tells. */
 struct resolved dialling_allowed(const struct dialling *dialling, const struct resolved *found);
 
 /*

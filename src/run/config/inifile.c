@@ -2,9 +2,9 @@
  * Feeds inih one key line at a time.
  *
  * Problem: inih's buffer is 200 bytes in most builds. inih cuts a longer line silently and reads
- * the rest as another line. inih takes an indented key as a second value of the key above. The
- * handler of inih gets no line numbers, and for malformed lines inih reports only the position of
- * the first such line.
+ * the rest as another line. inih takes an indented key as a second value of the key on the line
+ * before. The handler of inih gets no line numbers, and inih reports the position of only the first
+ * malformed line.
  *
  * Mechanism: this file counts and measures lines, strips leading blanks, and handles comments and
  * section headings. inih divides the other lines into key and value and cuts off the comment after

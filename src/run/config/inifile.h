@@ -1,7 +1,7 @@
 /*
- * Reads an INI file through inih, strictly. Every line has its number. inih would cut or guess at a
- * long line, an indented key, a section name or a line without '='. Here each of these is an error,
- * or is read as written.
+ * Reads an INI file through the library inih, strictly. Every line has its number. inih would cut
+ * or guess at a long line, an indented key, a section name or a line without '='. Here each of
+ * these is an error, or is read as written.
  */
 #ifndef WEIR_RUN_INIFILE_H
 #define WEIR_RUN_INIFILE_H

@@ -94,7 +94,7 @@ void cluster_note_redirect(struct cluster *cluster, uint16_t slot, struct slice 
     cluster_view_note_redirect(cluster->view, slot, host, port, clock_ns());
 }
 
-/* True if clients' commands may go to the node, or a challenge has to be checked with it. */
+/* True if commands may go to the node, or if a challenge (cluster_view.h) needs its answer. */
 static bool is_used(const struct cluster *cluster, const struct cluster_view_node *node)
 {
     return node->id[0] != '\0' && (node->n_slots > 0 || (node->is_candidate && !node->is_replica) ||
@@ -148,7 +148,7 @@ static void on_tell(uv_timer_t *timer)
     cluster->ops->on_answer(cluster->arg);
 }
 
-/* Calls on_answer in a later iteration: a member may not be dropped within a call of its finder. */
+/* Calls on_answer in a later iteration: no member may be dropped in a callback of its finder. */
 static void tell_soon(struct cluster *cluster)
 {
     uv_timer_start(&cluster->timers[TELL], on_tell, 0, 0);
@@ -369,8 +369,8 @@ static bool is_broken(const struct cluster *cluster)
 }
 
 /*
- * Sets the urgency from the state of the slots and its duration. Returns the calm interval of
- * questions in ns.
+ * Makes questions urgent while slots have been lost for less than URGENT_NS. Returns the interval
+ * of questions without a reason to ask, in ns.
  */
 static uint64_t note_urgency(struct cluster *cluster, uint64_t now_ns)
 {
@@ -418,7 +418,7 @@ static bool has_entry_left(const struct cluster *cluster)
     return false;
 }
 
-/* Checks whether a question is due earlier. */
+/* Checks whether the next question is due earlier than planned. */
 static void cluster_hasten(struct cluster *cluster)
 {
     if (has_entry_left(cluster))

@@ -1,10 +1,10 @@
 /*
  * The state of a Redis Cluster, and which of its nodes are members (run/topology/members.h).
  *
- * Members are the configured entry points. From the first answer on each master that serves slots
+ * Members are the configured entry points. From the first answer on, each master that serves slots
  * is a member, by the address that the master announces. Its replicas are members if clients read
- * from replicas. Other nodes are not dialled. An entry point stays a member whatever the answers
- * say, and is asked when no other member can be asked.
+ * from replicas. Other nodes are not dialled. An entry point always stays a member, and is asked
+ * when no other member can be asked.
  *
  * One member at a time is asked CLUSTER NODES. run/topology/question_pace.h sets the pace.
  * run/topology/cluster_view.h sets the order, and decides which answers count. When a member is
@@ -12,8 +12,9 @@
  *
  * The dialled address is the IP address that a node announces. Over TLS, or without an IP address,
  * weir dials the announced host name. If the node that was asked announces neither address nor
- * name, weir dials the host that was asked. upstream-map and upstream-allow apply as everywhere
- * (run/topology/finder.h). A redirect is never dialled: it triggers a question. Main thread.
+ * name, weir dials the host that was asked. upstream-map and upstream-allow apply to each of these
+ * addresses (run/config/dialling.h). A redirect is never dialled: it triggers a question. Main
+ * thread.
  */
 #ifndef WEIR_RUN_CLUSTER_H
 #define WEIR_RUN_CLUSTER_H
@@ -63,12 +64,12 @@ void cluster_note_member(struct cluster *cluster, const struct member *member);
  */
 void cluster_sort_members(struct cluster *cluster, const struct topology *now);
 
-/* Forgets the member, which is dropped. */
+/* Forgets the member, which the owner drops. */
 void cluster_forget(struct cluster *cluster, const struct member *member);
 
 const struct cluster_view *cluster_known(const struct cluster *cluster);
 
-/* Returns the member of the view's node of this number, from the last sort; NULL: none. */
+/* Returns the member of this node of the view, as of the last cluster_sort_members. NULL: none. */
 struct member *cluster_member(const struct cluster *cluster, size_t number);
 
 /* True if clients may read from the node: a replica of a master that serves slots. */

@@ -56,7 +56,7 @@ struct taking {
     const char *host;  /* the host that was asked */
     uint16_t *numbers; /* the view's numbers of the answer's nodes; CLUSTER_NOBODY: unknown; heap */
     uint64_t now_ns;
-    bool is_stranger; /* no node of the answer is known, though other nodes are */
+    bool is_stranger; /* the view has nodes, but none of the answer's */
     size_t n_contradictions;
 };
 
@@ -110,7 +110,7 @@ static bool can_be_asked(const struct cluster_view_node *node)
     return is_there(node) && node->host[0] != '\0' && node->port != 0;
 }
 
-/* Takes what one line of an answer says of a node. `host`: the node's address, "" if unknown. */
+/* Takes the facts of a node from its line of an answer. `host`: its address, "" if unknown. */
 static void take_facts(struct cluster_view *view, uint16_t number, const struct cluster_node *said,
                        const char *host)
 {
@@ -248,7 +248,8 @@ static void admit_nodes(struct taking *t)
 }
 
 /*
- * True if the facts of node i are taken. A contradicting answer counts only for news about a node.
+ * True if the facts of node i are taken. From an answer that contradicts the view, only news about
+ * nodes is taken.
  */
 static bool is_believed(const struct taking *t, size_t i)
 {
@@ -266,8 +267,8 @@ static void take_nodes(struct taking *t)
 }
 
 /*
- * Takes the nodes of an accepted answer as those of the cluster. Other nodes stay only if they
- * serve slots.
+ * Takes the nodes of an accepted answer as the nodes of the cluster. A node that the answer does
+ * not list stays only if it serves slots.
  */
 static void settle_nodes(struct taking *t)
 {

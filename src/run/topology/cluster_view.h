@@ -1,8 +1,8 @@
 /*
  * Which node of a Redis Cluster serves each slot, from the answers of several nodes over time.
  *
- * Pure: no clock, no I/O. Main thread. The owner (run/topology/cluster.h) asks nodes CLUSTER NODES,
- * one at a time, and reports here which node it asks, and the answers.
+ * Pure: no clock, no I/O. Main thread. The caller (run/topology/cluster.c) asks nodes CLUSTER
+ * NODES, one at a time. The caller tells the view which node is asked, and passes the answers.
  *
  * The rules, for each slot:
  * - The owner with the higher config epoch wins. An older epoch never replaces a newer one. With
@@ -10,10 +10,10 @@
  * - A node that says that it no longer serves a slot is believed, unless its own epoch is older
  *   than the known epoch.
  * - Any other difference is a challenge: an answer with older epochs, without a known owner, or
- *   with unknown nodes only (a cluster that was built anew). A challenge replaces the whole view
- *   on three conditions. Most masters of the answer confirm the challenge. Every other known
- *   master has been asked since. None of the other masters contradicts. A node on the minority
- *   side therefore never wins.
+ *   with unknown nodes only. Only unknown nodes mean a cluster that was built anew. A challenge
+ *   replaces the whole view on three conditions. Most masters of the answer confirm the challenge.
+ *   Every other known master has been asked since. None of the other masters contradicts. A node on
+ *   the minority side therefore never wins.
  * - A redirect is a hint: it only causes questions to other nodes, first to the node that it names.
  */
 #ifndef WEIR_RUN_CLUSTER_VIEW_H
@@ -46,14 +46,14 @@ void cluster_view_note_redirect(struct cluster_view *view, uint16_t slot, struct
                                 uint16_t port, uint64_t now_ns);
 
 /*
- * Notes that this node is asked now. The next time other nodes come first, whether or not this node
- * answers.
+ * Notes that this node is asked now. Other nodes are asked before this node is asked again, whether
+ * or not this node answers.
  */
 void cluster_view_note_asked(struct cluster_view *view, uint16_t node, uint64_t now_ns);
 
 /*
  * True while an answer contradicts a redirect or the view, and not all nodes have been asked since.
- * The next question should not wait for its usual time.
+ * The next question should then be sent as soon as the pace allows.
  */
 bool cluster_view_wants_another(const struct cluster_view *view);
 
@@ -76,14 +76,16 @@ struct cluster_view_node {
     uint16_t n_slots;  /* slots that the node serves, by all answers */
     bool is_replica;
     bool is_failed;    /* most masters say that the node has failed */
-    bool is_candidate; /* only a challenge names the node: asked, and not used */
+    bool is_candidate; /* only a challenge names the node: the node is asked, and not used */
 };
 
 /*
- * Returns the bound of node numbers. A node keeps its number. The number of a node that has left
- * may be reused.
+ * Returns a number above all node numbers. A node keeps its number. The number of a node that has
+ * left may be reused.
  */
 size_t cluster_view_count(const struct cluster_view *view);
+
+/* Returns the node with this number, which is below cluster_view_count. */
 const struct cluster_view_node *cluster_view_node(const struct cluster_view *view, size_t number);
 
 /* Returns the node that has announced this address, as IP address or name. CLUSTER_NOBODY: none. */

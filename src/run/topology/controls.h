@@ -1,6 +1,6 @@
 /*
  * The main thread's connections to the servers of the upstream (run/topology/members.h), and the
- * topology that follows from what the servers say.
+ * topology that follows from the servers' answers.
  *
  * If `upstream` has one server, that server is always the default node. With several servers,
  * configured or named by sentinels (run/topology/sentinels.h), the default node is the master, as
@@ -37,7 +37,7 @@ struct controls_ops {
      * changes.
      */
     void (*on_news)(void *arg, enum log_level level, const char *about, const char *line);
-    /* Adds what became of clients' requests so far. */
+    /* Adds the counters of the fates of clients' requests so far (failover_story.h). */
     void (*sum_fates)(void *arg, struct fates *sum);
 };
 
@@ -72,22 +72,24 @@ void controls_list_nodes(const struct controls *controls, char out[NODES_LISTED]
 void controls_probe(struct controls *controls);
 
 /*
- * Sets the credentials of the next login, which must stay until the next call. The sentinels'
- * password is read again, too.
+ * Sets the credentials of the next login. The strings must stay valid until the next call. The
+ * sentinels' password is read again, too.
  */
 void controls_set_password(struct controls *controls, const struct credentials *credentials);
 
 /*
- * Begins to ask for command costs, kept in this table, and round trips: run/topology/cost_poll.h.
- * NULL: stops.
+ * Begins to poll for command costs, which are written into this table, and for round trips
+ * (run/topology/cost_poll.h). NULL: stops.
  */
 void controls_ask_costs(const struct controls *controls, struct command_table *table);
 
 /* True if the control lane of the default node is greeted and connected. */
 bool controls_is_up(const struct controls *controls);
 
-/* As control_why and control_silence_ns, of the default node. */
+/* As control_why, for the default node. */
 const char *controls_why(const struct controls *controls);
+
+/* As control_silence_ns, for the default node. */
 uint64_t controls_silence_ns(const struct controls *controls, uint64_t now_ns);
 
 /* Returns the finder of a row. NULL: the node of this row stands for a missing master. */
@@ -107,7 +109,7 @@ const struct cluster *controls_cluster(const struct controls *controls);
 
 #define CONTROLS_NO_ROW SIZE_MAX
 
-/* One of the servers, for people; valid for this iteration. */
+/* One of the servers, for reports to operators; valid for this iteration. */
 struct controls_server {
     const char *key; /* the server's address as configured, or as announced by sentinels; unique */
     const struct finder *finder;

@@ -144,8 +144,8 @@ static uint16_t controls_cluster_add(struct cluster_rows *rows, struct member *m
 /* ---- the default node ---- */
 
 /*
- * False for a lost default node that most masters call failed: such a node would keep clients from
- * logging in.
+ * False for a lost node that most masters call failed. As the default node it would keep clients
+ * from logging in.
  */
 static bool may_be_default(const struct member *member, const struct cluster_view_node *node)
 {
@@ -388,8 +388,8 @@ static void tell_service(struct controls *controls)
 
 /*
  * Renews the connections to a node with a new role. Connections to a master have not sent READONLY.
- * On connections to a former replica, a master that becomes a replica again would serve stale reads
- * before weir knows.
+ * Connections to a replica have. If the node becomes a master and then a replica again, connections
+ * with READONLY would serve stale reads before weir knows.
  */
 static void mark_replicas(const struct controls *controls, const struct cluster_rows *rows)
 {

@@ -25,7 +25,7 @@
 
 /*
  * Failovers of the shards of a cluster. A story begins when the connection to a master is lost, and
- * is bound to a slot of that master. The node that serves the slot afterwards ends the story.
+ * remembers a slot of that master. The story ends when a reachable node serves the slot.
  * Moving a slot from a reachable master is no failover. The counters of a story include all shards.
  */
 struct shard_story {
@@ -95,8 +95,8 @@ static inline struct member *controls_default(const struct controls *controls)
 /* ---- controls.c ---- */
 
 /*
- * Chooses the master, or follows the cluster, in a later iteration: a member may not be given up
- * within a call of its finder.
+ * Chooses the master, or follows the cluster, in a later iteration: a member may not be given up in
+ * a callback of its finder.
  */
 void controls_choose_soon(struct controls *controls);
 

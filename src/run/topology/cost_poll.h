@@ -6,7 +6,7 @@
  *     node answers     the node is asked INFO commandstats (before 7.0 INFO takes one section)
  *     all answered     the costs change; at the latest at the next tick
  *
- * A node that does not let weir run INFO is asked PING instead, and INFO every ten polls. Main
+ * A node that does not let weir run INFO is asked PING instead, and INFO in every tenth poll. Main
  * thread.
  */
 #ifndef WEIR_RUN_COST_POLL_H

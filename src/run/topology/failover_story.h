@@ -1,9 +1,9 @@
 /*
- * Logs a failover in one line: the old master, how long it was missed, the new master, and what
- * became of clients' requests meanwhile.
+ * Logs a failover in one line: the old master, the time without a master, the new master, and the
+ * fates of clients' requests meanwhile.
  *
  *   rest -- the master is up --> rest ...
- *   miss -- the master is missed: counters from the last rest on belong to the story
+ *   miss -- the master is missed: the story counts fates from the last rest on
  *   find -- a server is the master: the old one, or another
  *   tell -- a moment later, when waiting requests have been sent
  *
@@ -21,7 +21,7 @@
 
 #define FAILOVER_STORY_ROOM (2 * ADDRESS_TEXT + 256)
 
-/* Summed over all workers. */
+/* Counters of the fates of clients' requests (enum outage_fate), summed over all workers. */
 struct fates {
     uint64_t n[FATE_COUNT];
 };

@@ -54,9 +54,9 @@ struct finder {
     char failures[LINE_ROOM / 2];           /* failures of the last failed round, as logged */
     char name_error[128];                   /* error of the last lookup; "": success */
     struct dial *now;
-    struct dial *trials[RESOLVER_MOST];
+    struct dial *trials[RESOLVER_MOST]; /* the dials of this round */
     unsigned n_trials;
-    struct finder_word past; /* of the most recently demoted server */
+    struct finder_word past; /* last report of the most recently demoted server */
     unsigned next;           /* index of the next address to dial in this round */
     uint64_t dialled_ns;     /* when the last address was dialled */
     uint64_t looked_ns, asked_ns;

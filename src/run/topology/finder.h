@@ -50,7 +50,7 @@ enum finder_kind {
 struct finder_settings {
     struct upstream *upstream; /* must outlive the finder */
     enum finder_kind kind;
-    /* the finder's nodes share its struct contention; must outlive the finder; NULL: none */
+    /* all nodes share the struct contention of this node; must outlive the finder; NULL: none */
     const struct node *kin;
     const struct address *address;   /* must outlive the finder */
     const struct dialling *dialling; /* where weir may connect; must outlive the finder */
@@ -112,7 +112,7 @@ void finder_give_up(struct finder *finder);
  */
 void finder_renew(struct finder *finder);
 
-/* Checks for a question about the node (node_ask). */
+/* Acts on node_ask: asks the node for its role, and looks its name up. */
 void finder_look(struct finder *finder);
 
 /* Returns why the name is not resolved; "": the name is resolved. */

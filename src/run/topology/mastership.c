@@ -25,8 +25,8 @@ static bool says_master(const struct mastership_server *server)
 }
 
 /*
- * Returns how many servers report that they are masters, without `but`. *one: the first such
- * server.
+ * Returns how many servers report that they are masters; `but` is not counted. *one: the first of
+ * these servers.
  */
 static size_t count_masters(const struct mastership_view *view, const struct mastership_server *but,
                             const struct mastership_server **one)
@@ -165,7 +165,7 @@ static bool is_better(const struct votes *a, const struct votes *b, const char *
     return mastership_is_same(a->server, now) && !mastership_is_same(b->server, now);
 }
 
-/* Returns the best votes that may win; server NULL: none. */
+/* Returns the best votes of all servers that may win; server NULL: none. */
 static struct votes mastership_find_winner(const struct counted *counted, const char *now)
 {
     struct votes best = {.server = NULL};

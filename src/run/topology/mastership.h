@@ -1,9 +1,9 @@
 /*
  * Chooses the master among several servers, which becomes the default node.
  *
- * Two forms. In a list the default node is the server that reports to be a master, until that
- * server is lost or reports to be a replica. With sentinels the default node is the server that the
- * sentinels name, once its last report is that it is a master.
+ * Two forms. In a list the default node is the server that reports that it is a master. This server
+ * stays until it is lost or reports that it is a replica. With sentinels the default node is the
+ * server that the sentinels name, once that server reports that it is a master.
  *
  * Rules with sentinels:
  * - Claims of sentinels precede reports of servers: once another server is named, the old default
@@ -11,15 +11,15 @@
  * - The highest epoch wins. The epoch of a server is the lower median of the epochs of all claims
  *   for that server.
  * - While several sentinels answer, a claim of only one sentinel does not win.
- * - A claim does not count if its server has since reported to be a replica. Before a report the
- *   server is asked, and the claim wins only after 300 ms or once the server is lost.
+ * - A claim does not count if its server has since reported that it is a replica. A winning server
+ *   that has not reported that it is a master is asked. Its claim then wins only after 300 ms, or
+ *   once the server is lost.
  * - A server with an older epoch than the known epoch wins on two conditions. Most known sentinels
- *   name the server, and at most one sentinel names the present server. This happens in a
- *   deployment with epochs that began anew. Without a newer epoch the named server changes at
- *   most once a second.
- * - The known epoch falls to that of the named server if most known sentinels name that server and
- *   no sentinel names another. A sentinel with a huge epoch therefore cannot keep weir from
- *   following.
+ *   name the server, and at most one sentinel names the present server. Both hold in a deployment
+ *   where epochs began anew. Without a newer epoch the named server changes at most once a second.
+ * - The known epoch falls to the epoch of the named server if most known sentinels name that server
+ *   and no sentinel names another. A sentinel with a huge epoch therefore cannot keep weir from
+ *   following later failovers.
  *
  * Pure: no I/O, no clock. Texts belong to the caller, and are compared byte by byte.
  */
@@ -35,7 +35,7 @@
 #define MASTERSHIP_CLAIMS 32 /* further claims are ignored */
 /* least time between two changes without a newer epoch (chosen) */
 #define MASTERSHIP_KEEP_NS (1 * NS_PER_S)
-/* how long a server's own report is awaited, as long as a sentinel's answer */
+/* how long a server's own report is awaited; equal to the time-out of a sentinel's answer */
 #define MASTERSHIP_WORD_NS (300 * NS_PER_MS)
 
 enum mastership_form { MASTERSHIP_LIST, MASTERSHIP_SENTINELS };
@@ -105,8 +105,8 @@ enum mastership_pace {
 struct mastership_choice {
     const char *default_node; /* where commands go; NULL: nowhere */
     /*
-     * the default node, or the server that becomes the default node once it reports to be a master;
-     * to be dialled. NULL: none
+     * the default node, or the server that becomes the default node once it reports that it is a
+     * master; to be dialled. NULL: none
      */
     const char *named;
     enum mastership_why why;

@@ -47,8 +47,8 @@ struct members {
 };
 
 /*
- * The parts of the settings and ops must outlive the members. Ops must first pass what they get to
- * member_take_table or member_note_word. No member may be dropped from within ops.
+ * The parts of the settings and ops must outlive the members. on_table must first call
+ * member_take_table, and on_word member_note_word. No member may be dropped from within ops.
  */
 void members_init(struct members *members, struct loop *loop,
                   const struct finder_settings *settings, const struct finder_ops *ops, void *arg);
@@ -66,18 +66,25 @@ void members_drop(struct members *members, struct member *member);
 /* Returns the member with this key; NULL: none. `key` may be NULL. */
 struct member *members_find(const struct members *members, const char *key);
 
-/* For finder_ops.on_table and on_word. `table` is taken over with its reference. */
+/* For finder_ops.on_table. `table` is taken over with its reference. */
 void member_take_table(struct member *member, struct command_table *table);
+
+/* For finder_ops.on_word. */
 void member_note_word(struct member *member);
 
-/*
- * As finder_start, finder_probe, finder_set_password, finder_look and finder_ask_role, for each
- * member.
- */
+/* Calls finder_start for each member, now or when the member is added. */
 void members_start(struct members *members);
+
+/* Calls finder_probe for each member, now or when the member is added. */
 void members_probe(struct members *members);
+
+/* Calls finder_set_password for each member. */
 void members_set_password(struct members *members, const struct credentials *credentials);
+
+/* Calls finder_look for each member. */
 void members_look(const struct members *members);
+
+/* Calls finder_ask_role for each member. */
 void members_ask_roles(const struct members *members);
 
 /* True if the first attempt of each member is over. */

@@ -2,7 +2,7 @@
  * When a server may be asked (question_budget), and when the next node of a cluster is asked
  * CLUSTER NODES (cluster_pace):
  *
- *   never    within 100 ms of the last question, nor beyond the budget
+ *   never    within 100 ms of the last question, or when the budget is used up
  *   wanted   as soon as allowed; after answers without news, 200, 400 .. 1000 ms later
  *   urgent   every 250 ms, wanted or not: slots have just lost their node
  *   else     every 10 s
@@ -20,14 +20,14 @@
 #include "base/clock.h"
 
 /*
- * Below ten questions a second, even if one question is delayed on its way and later questions are
- * not (chosen).
+ * The server sees less than ten questions a second, even if one question is delayed on its way and
+ * the next ones are not (chosen).
  */
 #define BUDGET_QUESTIONS 9
 #define BUDGET_NS (1200 * NS_PER_MS)
 
 /*
- * Bounds questions to one server to BUDGET_QUESTIONS in any BUDGET_NS, over all connections to it.
+ * Bounds questions to one server, over all connections, to BUDGET_QUESTIONS in any BUDGET_NS.
  * Zeroed: no questions so far.
  */
 struct question_budget {

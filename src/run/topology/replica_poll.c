@@ -68,8 +68,9 @@ static struct node *replica_of(const struct replica_poll *poll, const struct nod
 /* ---- answers ---- */
 
 /*
- * Asks for roles that differ from the topology. The replicas' reach stays for replica-lag-max: a
- * client that reads from the promoted server would otherwise go back in time at the old master.
+ * Asks a master and its promoted replica for their roles, which differ from the topology. The reach
+ * of replicas stays for replica-lag-max. Otherwise a client that reads from the promoted server
+ * would go back in time at the old master.
  */
 static void ask_roles(const struct replica_poll *poll, size_t master_row, struct node *promoted)
 {
@@ -185,8 +186,8 @@ static void note_master(struct replica_poll *poll, size_t master_row, const stru
 }
 
 /*
- * Begins a round. If a master cannot be asked, its replicas are asked at once. No replica advances
- * meanwhile, and the state of the replicas dates from an earlier time.
+ * Begins a round. If a master cannot be asked, its replicas are asked at once. Their answers are
+ * then compared with the master's earlier offsets, so the state of the replicas counts as older.
  */
 static void replica_poll_begin(struct replica_poll *poll)
 {

@@ -11,7 +11,7 @@
 #include "run/topology/sentinel_name.h"
 #include "upstream/node/backoff.h"
 
-/* from Redis' guide for clients of sentinels: a few hundred ms */
+/* time-out of an answer; Redis' guide for clients of sentinels says a few hundred ms */
 #define QUESTION_NS (300 * NS_PER_MS)
 /* after this silence of an address the next address is tried (RFC 8305) */
 #define NEXT_NS (250 * NS_PER_MS)
@@ -147,8 +147,8 @@ static void sentinel_fail(struct sentinel *sentinel, const char *why)
 }
 
 /*
- * Ends the connection to a sentinel that is up but does not serve weir. Such a sentinel is retried
- * less often.
+ * Ends the connection to a sentinel that is up but does not serve weir. The next attempt follows
+ * after AGAIN_NS.
  */
 static void sentinel_turn_away(struct sentinel *sentinel, enum sentinel_trouble trouble,
                                struct slice why)

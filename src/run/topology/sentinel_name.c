@@ -19,8 +19,8 @@ static unsigned find_known(const struct sentinel_name *name, const struct endpoi
 }
 
 /*
- * Keeps the addresses that weir may dial. Returns NULL, or why there are none; then the old
- * addresses stay.
+ * Keeps the addresses that weir may dial. Returns NULL. If weir may dial none of the addresses,
+ * returns the reason, and the old addresses stay.
  */
 static const char *take_known(struct sentinel_name *name, const struct resolved *found)
 {

@@ -1,7 +1,9 @@
 /*
- * The addresses of one sentinel that weir may dial: those of its name, or the configured one.
+ * The addresses of one sentinel that weir may dial: the addresses of its name, or the configured
+ * address.
  *
- * Connections are made to the address in use, until sentinel_name_go_round. Main thread.
+ * weir connects to the address in use. sentinel_name_go_round changes the address in use. Main
+ * thread.
  */
 #ifndef WEIR_RUN_SENTINEL_NAME_H
 #define WEIR_RUN_SENTINEL_NAME_H
@@ -46,7 +48,7 @@ const struct endpoint *sentinel_name_endpoint(const struct sentinel_name *name);
 /* True if the address in use is the last one of this round. */
 bool sentinel_name_is_last(const struct sentinel_name *name);
 
-/* Uses the next address; after the last the first. */
+/* Uses the next address; after the last address the first. */
 void sentinel_name_go_round(struct sentinel_name *name);
 
 /*

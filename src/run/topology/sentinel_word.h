@@ -41,10 +41,10 @@ struct sentinel_word {
     enum sentinel_trouble trouble;
     /* text of the sentinel or the system for the trouble; "": none */
     char why[128];
-    bool is_changed; /* since the owner reset this */
+    bool is_changed; /* the reports have changed since the owner cleared this flag */
     /* the sentinel's own id, or its address until it has reported an id */
     char id[SENTINEL_ID];
-    bool has_id; /* the id is its own */
+    bool has_id; /* `id` is the sentinel's own id */
     /* the sentinel has ever named a server; the last one is in `master` */
     bool has_named;
     struct sentinel_server master; /* port 0: no server is named now */
@@ -77,11 +77,10 @@ void sentinel_word_take_id(struct sentinel_word *word, const struct said *said);
 bool sentinel_word_take_claim(struct sentinel_word *word, const struct sentinel_server *server,
                               enum sentinel_trouble trouble, struct slice why, uint64_t now_ns);
 
-/*
- * Take the answers to SENTINEL SENTINELS and REPLICAS. Replicas that the sentinel does not reach
- * are left out.
- */
+/* Takes the answer to SENTINEL SENTINELS. */
 void sentinel_word_take_peers(struct sentinel_word *word, const struct said *said);
+
+/* Takes the answer to SENTINEL REPLICAS. Replicas that the sentinel does not reach are left out. */
 void sentinel_word_take_replicas(struct sentinel_word *word, const struct said *said);
 
 #endif

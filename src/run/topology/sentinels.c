@@ -74,7 +74,7 @@ static void print_master(const struct sentinel_word *word, char *out, size_t roo
         address_print(&address, out, room);
 }
 
-/* Prints what a log line says behind the sentinel's address. */
+/* Prints the text of a log line behind the sentinel's address. */
 static void sentinels_describe(const struct sentinels *sentinels, const struct sentinel_word *word,
                                char *out, size_t room)
 {

@@ -1,10 +1,11 @@
 /*
- * Contention for a node, as all workers know it: whether more than one subject, or more than one
- * client of a subject, has sent recently; the waiting weight; the distance to the node.
+ * Contention for a node, on all workers: whether more than one subject, or more than one client of
+ * a subject, has sent recently. Also the weight of the waiting subjects, and the round trip to the
+ * node.
  *
- * Any thread. All fields are atomics, and are written seldom: known facts are not written again.
- * While a client sends alone, each read from that client costs two comparisons. Reference-counted:
- * a node shares the struct with the node that replaces that node.
+ * Any thread. All fields are atomics, and are written only when a value changes or is about to
+ * expire. While a client sends alone, each read from that client costs two comparisons.
+ * Reference-counted: a node and its replacement share one struct.
  */
 #ifndef WEIR_UPSTREAM_CONTENTION_H
 #define WEIR_UPSTREAM_CONTENTION_H
@@ -16,8 +17,8 @@
 #include "base/clock.h"
 
 /*
- * Chosen: how long contention is assumed after another sender's request. The queue must be short
- * already when the request of an occasional client arrives.
+ * Chosen: how long contention is assumed after another sender's request. The queue in Redis must
+ * already be short when the request of an occasional client arrives.
  */
 #define CONTENTION_NS (1 * NS_PER_S)
 
@@ -49,7 +50,7 @@ static inline bool mixture_is(const struct mixture *mixture, uint64_t now_ns)
     return now_ns < atomic_load_explicit(&mixture->until_ns, memory_order_relaxed);
 }
 
-/* Note that a sender sends now. Returns true if there are several senders. */
+/* Note that a sender sends now. Returns true if several senders have sent recently. */
 static inline bool mixture_note(struct mixture *mixture, const void *who, uint64_t now_ns)
 {
     uint64_t until_ns = atomic_load_explicit(&mixture->until_ns, memory_order_relaxed);

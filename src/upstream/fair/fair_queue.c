@@ -3,14 +3,17 @@
 #include <assert.h>
 
 /*
- * Chosen: most debt for each sender, caused by work that could not wait, such as a transaction or a
- * huge reply.
+ * Chosen: most debt of a flow for each of its senders. Only work that could not wait causes a debt:
+ * a transaction, or a huge reply.
  */
 #define DEBT_MOST_NS (int64_t)(1 * NS_PER_S)
 
 /* ---- the in-flight window ---- */
 
-/* Work answered / time waited. A period with less waiting does not tell: one. */
+/*
+ * Returns the speed: work answered / time waited. If requests waited for less than half of the
+ * period, the speed is one.
+ */
 static uint64_t speed_of(const struct send_window *window)
 {
     if (window->waited_ns < WINDOW_PERIOD_NS / 2)
@@ -40,7 +43,7 @@ static uint64_t beyond(uint64_t more, uint64_t less)
     return more > less ? more - less : 0;
 }
 
-/* All of the newest batch is known. */
+/* Adds the newest batch, which is complete, to the period. */
 static void end_batch(struct send_window *window, uint64_t now_ns)
 {
     uint64_t work_ns = window->work_ns + window->work_ns / WINDOW_WORK_MORE;
@@ -109,7 +112,10 @@ static bool fair_queue_is_full(const struct fair_queue *queue, uint32_t more)
 
 /* ---- work in flight ---- */
 
-/* The debt is bounded: one wrong cost does not delay a flow for long. */
+/*
+ * Takes `ns` from the flow's credit. The debt is bounded: one wrong cost does not delay a flow for
+ * long.
+ */
 static void fair_queue_charge(struct fair_flow *flow, uint64_t ns)
 {
     if (flow->queue->is_open)

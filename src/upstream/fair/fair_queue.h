@@ -1,6 +1,6 @@
 /*
- * The fair queue of one worker: which clients may send to Redis now, such that subjects share
- * Redis' time.
+ * The fair queue of one worker: which clients may send to Redis now. Subjects thus share Redis'
+ * time.
  *
  *     sender asks -- fair_room: the work it may send, or none --> fair_wait
  *                 -- fair_sent
@@ -11,7 +11,7 @@
  * (FAIR_BYTES_PER_NS). A subject that sends alone is not limited. As soon as several subjects send:
  *
  * - all work in flight fits in one window (struct send_window). Each worker has a part of the
- *   window by the weight of its waiting flows;
+ *   window, in proportion to the weight of its waiting flows;
  * - deficit round robin runs between the subjects' flows, weighted (Shreedhar, Varghese: Efficient
  *   Fair Queuing using Deficit Round Robin). A thousand senders of one subject are one flow;
  * - a flow that recently had less than its share has up to a quantum of credit and does not wait
@@ -20,13 +20,13 @@
  * If one subject sends alone with several senders, each sender has at most two windows of work in
  * flight.
  *
- * A subject that leaves and returns finds its credit as it was: a new connection for each request
- * gains nothing.
+ * A subject that leaves and returns has the same credit as before. A new connection for each
+ * request gains nothing.
  *
  * No sender waits for ever: a sender waits for work in flight on this worker, and the answer to
- * that work ends the wait. Work of a sender without an answer stops counting after FAIR_PATIENCE_NS
- * plus twice the expected time of all work in flight (fair_tick). Time is an argument. Only the
- * worker's thread calls these functions.
+ * that work ends the wait. Unanswered work of a sender stops counting after FAIR_PATIENCE_NS plus
+ * twice the expected time of all work in flight (fair_tick). Time is an argument. Only the worker's
+ * thread calls these functions.
  */
 #ifndef WEIR_UPSTREAM_FAIR_QUEUE_H
 #define WEIR_UPSTREAM_FAIR_QUEUE_H
@@ -44,26 +44,26 @@
 /* ---- the in-flight window ---- */
 
 /*
- * The in-flight window: how much work, ns, weir keeps under way at Redis. The window is the round
+ * The in-flight window: how much work weir keeps under way at Redis, in ns. The window is the round
  * trip plus the slack. The slack is the queue in front of Redis.
  *
  * One signal sets the slack: the part of the time in which Redis is idle while requests wait in
  * weir. If requests wait between two batches of answers, the idle time is the larger of:
  *
  *     when the first request of the later batch was sent + round trip - when the earlier batch came
- *     if the later batch leaves nothing under way: time between them - 9/8 of its work
+ *     if the later batch leaves nothing under way: time between the batches - 9/8 of its work
  *
  * The slack changes every WINDOW_PERIOD_NS plus a round trip. The slack grows by a half if Redis
- * was idle for more than 1 / WINDOW_DRY_MANY of that period, and shrinks by 1 / WINDOW_SHRINK below
- * 1 / WINDOW_DRY_FEW. The period counts whole, also if requests waited for a small part of it only:
- * a few pauses of a processor are no reason to grow. Linux' dynamic queue limits set the queues of
- * network cards by such a rule.
+ * was idle for more than 1 / WINDOW_DRY_MANY of that period. The slack shrinks by 1 / WINDOW_SHRINK
+ * if Redis was idle for less than 1 / WINDOW_DRY_FEW. The whole period counts, even if requests
+ * waited only for a small part of the period. A few pauses of a processor thus do not make the
+ * slack grow. Linux' dynamic queue limits set the queues of network cards by a similar rule.
  *
- * Work is what the cost table tells. Before Redis is asked, the table may tell ten times the time
- * that a command takes, and a window of such work is a tenth of the time. So the window is
- * multiplied by the speed: work answered / time waited in the latest period, 1 to
- * WINDOW_SPEED_MOST. If requests waited for less than half of the period the speed is 1. When the
- * table learns the cost, the window follows within a period.
+ * Work is estimated by the cost table. Before weir has asked Redis for costs, an estimate may be
+ * ten times the time that a command takes. Redis then does a window of work in a tenth of the time.
+ * The window is therefore multiplied by the speed: work answered / time waited in the latest
+ * period, from 1 to WINDOW_SPEED_MOST. If requests waited for less than half of the period the
+ * speed is 1. When the table learns the cost, the window follows within a period.
  */
 #define WINDOW_SLACK_NS (150 * NS_PER_US) /* the least */
 #define WINDOW_SLACK_MOST_NS (20 * NS_PER_MS)
@@ -72,9 +72,9 @@
 #define WINDOW_DRY_MANY 25
 #define WINDOW_DRY_FEW 50
 #define WINDOW_SHRINK 8
-#define WINDOW_WORK_MORE 8  /* the table may tell less by one part of so many */
+#define WINDOW_WORK_MORE 8  /* work may exceed the table's estimate by 1 / WINDOW_WORK_MORE */
 #define WINDOW_SPEED_ONE 64 /* speed while the cost table is right */
-/* PING: 2 us before Redis is asked, 0.15 us after. */
+/* The table's cost of PING is 2 us before weir has asked Redis, and 0.15 us afterwards. */
 #define WINDOW_SPEED_MOST (16 * WINDOW_SPEED_ONE)
 
 struct send_window {
@@ -83,16 +83,16 @@ struct send_window {
     uint32_t faster;  /* speed beyond one, in 1 / WINDOW_SPEED_ONE */
     /* Of the newest batch of answers: */
     uint64_t heard_ns; /* when the newest batch came */
-    uint64_t gap_ns;   /* since the batch before; 0: nothing waited then */
-    uint64_t late_ns;  /* part of the gap until the first request of the batch arrived */
+    uint64_t gap_ns;   /* time since the batch before; 0: no request waited in between */
+    uint64_t late_ns;  /* the part of gap_ns until the first request of the batch reached Redis */
     uint64_t work_ns;  /* its work */
-    bool waits;        /* requests waited in weir when it came */
-    bool is_dry;       /* it left nothing under way */
+    bool waits;        /* requests waited in weir when the batch came */
+    bool is_dry;       /* the batch left nothing under way */
     /* Of the current period, without the newest batch: */
     uint64_t began_ns;
     uint64_t waited_ns; /* how long requests waited */
-    uint64_t done_ns;   /* work answered in that time */
-    uint64_t idle_ns;   /* how long Redis was idle in that time */
+    uint64_t done_ns;   /* work answered while requests waited */
+    uint64_t idle_ns;   /* how long Redis was idle while requests waited */
 };
 
 static inline uint64_t window_trip_ns(const struct send_window *window)
@@ -107,8 +107,8 @@ static inline uint64_t window_size_ns(const struct send_window *window)
 }
 
 /*
- * Notes work that was answered. sent_ns: when its first request was sent; 0: not known. waits:
- * requests wait in weir. is_dry: nothing is under way any more.
+ * Notes work that was answered. sent_ns: when the first request of that work was sent; 0: not
+ * known. waits: requests wait in weir. is_dry: nothing is under way any more.
  */
 void window_answered(struct send_window *window, uint64_t sent_ns, uint64_t work_ns, bool waits,
                      bool is_dry, uint64_t now_ns);
@@ -116,7 +116,8 @@ void window_answered(struct send_window *window, uint64_t sent_ns, uint64_t work
 /* ---- the queue ---- */
 
 #define FAIR_BUCKETS 256
-#define FAIR_QUANTUM_NS (100 * NS_PER_US) /* chosen: at FAIR_WEIGHT; more if the window is larger */
+/* chosen: quantum at FAIR_WEIGHT; grows with the window */
+#define FAIR_QUANTUM_NS (100 * NS_PER_US)
 /* the weight of a subject without a weight in its policy */
 #define FAIR_WEIGHT 100
 /*
@@ -274,12 +275,12 @@ void fair_ends_transaction(struct sender *sender, bool is_executed);
 /* Charge additional work, for bytes, that was unknown when the request was sent. */
 void fair_charge(struct sender *sender, uint64_t work_ns);
 
-/* The sender has sent what it can of its grant: the rest of the grant goes back to the flow. */
+/* The sender sends no more of its grant: the rest of the grant goes back to the flow. */
 void fair_settle(struct sender *sender);
 
 /*
- * Make the sender wait: for a share, or until less of the sender's own work is in flight. `wake` is
- * called at the end of the wait.
+ * fair_wait makes the sender wait for a share. fair_wait_for_own makes the sender wait until less
+ * of its own work is in flight. `wake` is called at the end of either wait.
  */
 void fair_wait(struct sender *sender);
 void fair_wait_for_own(struct sender *sender);

@@ -93,7 +93,7 @@ void inflight_send(struct lane_counts *counts, const struct calls *calls, uint64
     }
 }
 
-/* A call answered before it was marked as sent has not been counted. */
+/* A call that was answered before it was marked as sent is not counted as in flight. */
 void inflight_end(struct lane_counts *counts, const struct call *call, uint32_t n)
 {
     if (call->sent_ns != 0)

@@ -1,11 +1,11 @@
 /*
- * The calls in flight on one lane, oldest first. A call has a lane user, and says what is done with
- * the reply.
+ * The calls in flight on one lane, oldest first. A call has the lane user that gets the reply, and
+ * flags for the handling of the reply.
  *
  * Calls are a ring of runs: neighbouring equal calls of one lane user are one entry with a count.
  * An entry keeps its position while it is in the queue, so a lane user may remember the position of
  * its newest call. A client may pipeline much behind a command that blocks. The ring's memory
- * therefore counts as the worker's, and a large ring is freed when the last call has been answered.
+ * therefore counts in `pool`, and a large ring is freed when the last call has been answered.
  */
 #ifndef WEIR_UPSTREAM_CALLS_H
 #define WEIR_UPSTREAM_CALLS_H
@@ -135,8 +135,8 @@ __attribute__((warn_unused_result)) struct call *calls_push(struct calls *calls)
 
 /*
  * A number for each request in flight on one lane, oldest first. The sender of the request defines
- * the meaning of the number (front/client/timing.h: the command, and what the command waited for).
- * Tags have a queue of their own, because requests of one run may have different tags.
+ * the meaning of the number (front/client/timing.h: the command, and the reason of its wait). Tags
+ * have a queue of their own, because requests of one run may have different tags.
  */
 struct tags {
     struct pool *pool; /* counts the memory; set before the first tag */
@@ -151,7 +151,7 @@ void tags_fini(struct tags *tags);
 /* Double the room. False: out of memory. */
 __attribute__((warn_unused_result)) bool tags_grow(struct tags *tags);
 
-/* Add the tag n times. False: out of memory, and none is added. */
+/* Add the tag n times. False: out of memory, and no tag is added. */
 __attribute__((warn_unused_result)) static inline bool tags_push(struct tags *tags, uint64_t tag,
                                                                  uint32_t n)
 {
@@ -187,16 +187,18 @@ static inline void tags_drop_newest(struct tags *tags, uint32_t n)
 
 /* ---- requests in flight, of all lanes of a worker to one node ---- */
 
-/* All calls that have not been sent are sent at now_ns. */
+/* Marks all unsent calls as sent at now_ns, and counts these calls as in flight. */
 void inflight_send(struct lane_counts *counts, const struct calls *calls, uint64_t now_ns);
 
 /* n requests of the call have been answered, or will never be answered. */
 void inflight_end(struct lane_counts *counts, const struct call *call, uint32_t n);
 
-/* The lane of these calls is closed: none will be answered. */
+/* The lane of these calls is closed: no call in `calls` will be answered. */
 void inflight_end_all(struct lane_counts *counts, const struct calls *calls);
 
-/* Count a lane that was subscribed or not before, and is subscribed or not now. */
+/*
+ * Updates the count of subscribed lanes when a lane changes from was_subscribed to is_subscribed.
+ */
 void inflight_subscribe(struct lane_counts *counts, bool was_subscribed, bool is_subscribed);
 
 #endif

@@ -31,8 +31,8 @@ static void wake_if_gone(const struct lane *lane, struct lane_user *lane_user)
 }
 
 /*
- * Stops counting the work of a lane user if the oldest call may wait in Redis: Redis does not work
- * on the calls behind that call.
+ * Stops counting the work of a lane user if the oldest call may wait in Redis. Redis does not work
+ * on the calls behind a waiting call.
  */
 static void forget_if_waits(const struct lane *lane, const struct lane_user *lane_user)
 {
@@ -119,8 +119,9 @@ static inline void count_errors(struct lane *lane, const struct call *call, uint
 }
 
 /*
- * True if these bytes may say that the server is a replica. A script can forge such an error, and a
- * value can contain such a text. The bytes are therefore only a reason to probe the node's role.
+ * True if these bytes may say that the server is a replica. A script can forge the error of a
+ * replica, and a value can contain the text. The bytes are therefore only a reason to probe the
+ * node's role.
  */
 static bool may_be_replica(struct slice bytes)
 {
@@ -169,8 +170,8 @@ static bool may_be_refusal(const struct lane *lane, struct slice bytes)
 }
 
 /*
- * True if the next frame cannot be passed on together with plain replies: a push, or an error that
- * may return the call to its lane user.
+ * True if the next frame cannot be passed on together with plain replies. The frame is a push, or
+ * an error that may return the call to its lane user.
  */
 static inline bool is_apart(const struct lane *lane, const char *p, const char *end)
 {
@@ -179,8 +180,8 @@ static inline bool is_apart(const struct lane *lane, const char *p, const char *
 }
 
 /*
- * Like reply_scan_plain. If refused calls may go back to their lane user (lane.keeps), the scan
- * stops before a push, and before an error that may return a call.
+ * Like reply_scan_plain. With lane.keeps, refused calls may go back to their lane user. The scan
+ * then stops before a push, and before an error that may return a call.
  */
 static uint32_t scan_plain(struct lane *lane, const char *p, const char *end, uint32_t most,
                            size_t *used)
@@ -298,9 +299,10 @@ static bool tells_id(const struct call *call)
 }
 
 /*
- * True if a server that became a replica has ended a blocked command. Redis closes the client's
- * connection behind that error (disconnectOrRedirectAllBlockedClients). If the lane went back to
- * weir before that, the client would stay. weir therefore closes the client's connection at once.
+ * True if a server that became a replica has ended a blocked command. Redis closes the lane's
+ * connection behind the error -UNBLOCKED (disconnectOrRedirectAllBlockedClients). If weir took the
+ * lane back first, the client would stay connected. weir therefore closes the client's connection
+ * at once.
  */
 static bool is_ended_by_role(const struct lane *lane, const struct call *call)
 {
@@ -321,7 +323,7 @@ static bool end_call(struct lane *lane, const struct call *call)
     if ((call->flags & CALL_VOUCHES) != 0)
         lane->base->ops->on_vouched(lane);
     if ((call->flags & CALL_ADMITS) != 0 && glimpse_type(&lane->glimpse) != '-')
-        /* before any client sees the reply, and even if the lane user has left */
+        /* done before any client sees the reply, and even if the lane user has left */
         node_end_auth_generation(lane_node(lane));
     if (tells_id(call))
         lane->id = greeting_id(bytes_slice(&lane->held));
@@ -374,7 +376,7 @@ static bool end_frame(struct lane *lane)
         return end_unsolicited(lane);
     }
     if (count != NULL) {
-        /* UNSUBSCRIBE of everything: one frame for each channel, and one frame if there is none */
+        /* UNSUBSCRIBE of everything: one frame for each channel, or one frame without channels */
         if (call->n == 0)
             call->n = *count > 0 ? *count : 1;
         unsolicited_note_confirmation(lane, count);
@@ -448,7 +450,7 @@ static const char *take_flow(struct lane *lane, const char *p, const char *end)
     note_progress(lane, result, used);
     const struct call *call = oldest(lane);
     if (tells_id(call) && !bytes_add(&lane->held, slice_of(p, used), GREETED_MAX))
-        lane->held.len = 0; /* then the id stays unknown */
+        lane->held.len = 0; /* the answer is too long, or memory is out: the id stays unknown */
     if (lane->framing != FRAMING_MUTED) {
         struct lane_user *lane_user =
             lane->owner != NULL ? lane->owner : calls_oldest(&lane->calls)->lane_user;
@@ -567,7 +569,7 @@ static bool take_back(struct lane *lane, enum not_run row, struct slice reply)
     tags_drop(&lane->tags, 1);
     if (--call->n > 0)
         return true;
-    call->counted = 0; /* the request stays counted until it has been answered */
+    call->counted = 0; /* a request that goes back stays counted until the request is answered */
     finish_oldest(lane);
     return true;
 }
@@ -597,7 +599,7 @@ static const char *deliver_take_refusal(struct lane *lane, const char *p, const 
     lane->frame_bytes = 0;
     if (look.sight == NOT_RUN_YES && take_back(lane, look.row, slice_of(text, look.len)))
         return lane_is_closed(lane) ? NULL : p + (look.len - before);
-    /* the call stays; clients never see redirects */
+    /* the call stays in the queue; clients never see redirects */
     if (look.sight == NOT_RUN_YES && look.row >= NOT_RUN_FIXED) {
         const struct slice moved = SLICE("-UPSTREAM moved\r\n");
         lane->framing = (uint8_t)framing_of(lane, moved);

@@ -10,7 +10,7 @@
 #include "upstream/lane/lane.h"
 
 /*
- * Takes at least one of the bytes from p to end. Returns the start of the rest; NULL: all bytes are
+ * Takes at least one byte between p and end. Returns the start of the rest; NULL: all bytes are
  * taken, or the lane is closed.
  */
 const char *deliver(struct lane *lane, const char *p, const char *end);
@@ -25,8 +25,8 @@ void deliver_end_run(struct lane *lane);
 bool deliver_is_in_frame_of(const struct lane *lane, const struct lane_user *lane_user);
 
 /*
- * Like a link's on_passing and on_passed: the link to which the content of a large plain reply is
- * spliced.
+ * deliver_passing returns the link to which the content of a large plain reply is spliced, as a
+ * link's on_passing does. deliver_passed notes n spliced bytes, as a link's on_passed does.
  */
 struct link *deliver_passing(struct lane *lane, size_t *most);
 void deliver_passed(struct lane *lane, size_t n);

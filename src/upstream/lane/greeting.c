@@ -8,7 +8,7 @@
 #include "resp/emit.h"
 #include "upstream/lane/own_words.h"
 
-#define ROOM 512 /* bytes for everything but a login, twice what is needed */
+#define ROOM 512 /* bytes for the greeting without a login: twice the bytes needed */
 
 enum step {
     STEP_RESET,
@@ -30,10 +30,9 @@ static void greeting_add(struct greeting *greeting, enum step step)
 }
 
 /*
- * SELECT is sent before and after the login, and one of the two must succeed. A client may have
- * chosen its database before it became a user without the right to SELECT. HELLO needs no rights,
- * and its error says whether a password is required. Only connections without a login need that
- * answer.
+ * SELECT is sent before and after the login, and one SELECT must succeed. A client may have chosen
+ * its database before it became a user without the right to SELECT. HELLO needs no rights, and its
+ * error says whether a password is required. Only connections without a login need that answer.
  */
 void greeting_init(struct greeting *greeting, const struct lane_key *key, enum greeting_kind kind,
                    const struct greeting_cover *cover)

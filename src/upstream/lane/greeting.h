@@ -1,12 +1,13 @@
 /*
- * The session of a lane, and its greeting: what weir sends on a lane before the first requests, and
- * how the answers are judged. On a new connection the greeting is the login, the database and
- * HELLO. Between two owners the greeting is RESET, the login, the database, HELLO, and a nonce.
+ * The session of a lane, and the greeting of a lane: the requests that weir sends before the first
+ * calls, and the verdicts on the answers. On a new connection the greeting is the login, the
+ * database and HELLO. Between two owners the greeting is RESET, the login, the database, HELLO, and
+ * a nonce.
  *
  * On a used connection replies to the last owner may still arrive. Only the exact answers, in
  * order, with the nonce at the end, are believed. On a new connection no reply is pending when AUTH
- * is sent: with a pending reply, Redis from 7.2 on sends no answer to a failed AUTH. Pure but for
- * memory.
+ * is sent. With a pending reply, Redis from 7.2 on sends no answer to a failed AUTH. Pure, except
+ * that memory is allocated.
  */
 #ifndef WEIR_UPSTREAM_GREETING_H
 #define WEIR_UPSTREAM_GREETING_H
@@ -21,8 +22,8 @@
 #include "upstream/node/node_role.h"
 
 /*
- * The session of a lane: the condition for two lanes to be equal. Requests get the same answers on
- * lanes of equal keys, and on lanes that differ only in is_apart.
+ * The session of a lane. Requests get the same answers on lanes with equal keys, and on lanes with
+ * keys that differ only in is_apart.
  */
 struct lane_key {
     uint8_t protocol; /* 2 or 3; 0: unknown, and equal to no client's protocol */
@@ -60,10 +61,10 @@ static inline bool greeting_is_again(enum greeting_kind kind)
 }
 
 /*
- * Makes WAIT on a connection cover everything that Redis was sent before. WAIT and WAITAOF report
- * on the last command of their own connection that went to replicas or the append-only file. weir
- * writes a key on the connection, before the client's login. The key is empty and expires within a
- * millisecond.
+ * Makes WAIT on a connection cover everything that Redis was sent before the connection was ready.
+ * WAIT and WAITAOF report on the last command of their own connection that went to replicas or the
+ * append-only file. weir writes a key on the connection, before the client's login. The key is
+ * empty and expires within a millisecond.
  */
 struct greeting_cover {
     const char *key; /* NULL: no cover */

@@ -1,6 +1,6 @@
 /*
  * Permissions and features that weir lacks at a node, and the remedy for the operator. Clients are
- * served all the same.
+ * served in spite of a lack.
  *
  * node->lacks says what weir lacks at a node, see node_lacks. Pure.
  */
@@ -12,7 +12,10 @@
 
 #include "base/slice.h"
 
-/* The user that weir needs: exactly the permissions of its scripts and its own connections. */
+/*
+ * The user that weir needs: exactly the permissions of weir's scripts and of weir's own
+ * connections.
+ */
 #define LACK_ACL_LINE                                                                                          \
     "ACL SETUSER weir on >PASSWORD -@all +info +command +ping +select ~limit:* resetchannels &limit:released " \
     "+script|load +evalsha +eval +subscribe +publish +time +del +unlink +exists +mget +set +pexpire +pttl "    \
@@ -32,7 +35,8 @@ enum lack {
 const char *lack_name(enum lack lack);
 
 /*
- * Return what is missing and the consequence, as a text behind "upstream ADDRESS ", and the remedy.
+ * lack_what returns the missing thing and the consequence, as a text behind "upstream ADDRESS ".
+ * lack_remedy returns the remedy.
  */
 const char *lack_what(enum lack lack);
 const char *lack_remedy(enum lack lack, bool is_cluster);
@@ -43,7 +47,10 @@ const char *lack_remedy(enum lack lack, bool is_cluster);
  */
 bool lack_is_refused(struct slice reply, const char *command);
 
-/* True if an error reply, or a script's error, says that an ACL denies weir a key, or a channel. */
+/*
+ * True if an error reply, or a script's error, says that an ACL denies weir a key (lack_is_key) or
+ * a channel (lack_is_channel).
+ */
 bool lack_is_key(struct slice error);
 bool lack_is_channel(struct slice error);
 

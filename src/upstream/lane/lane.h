@@ -81,10 +81,14 @@ struct lane_ops {
     void (*on_empty)(struct lane_base *base);
 };
 
-/* What all lanes of one worker to one node share: the part of struct lanes that a lane knows. */
+/*
+ * The state that all lanes of one worker to one node share: the part of struct lanes that a lane
+ * knows.
+ */
 struct lane_base {
-    struct worker_lanes *worker_lanes; /* what all lanes of the worker share */
-    struct node *node;                 /* the node the lanes lead to; one reference */
+    /* the state that all lanes of the worker share, to all nodes */
+    struct worker_lanes *worker_lanes;
+    struct node *node; /* the node the lanes lead to; one reference */
     const struct lane_ops *ops;
     struct lane_counts counts;
     uint32_t n_links;        /* connections of lanes that have not been closed in full */
@@ -97,10 +101,10 @@ enum lane_role {
     LANE_SHARED,  /* for every client of its key */
     LANE_PRIVATE, /* for one client at a time */
     LANE_SCRIPT,  /* weir's own, for LIMIT scripts */
-    LANE_AUTH,    /* an auth lane: Redis checks logins of clients there, and nothing else is sent */
+    LANE_AUTH,    /* an auth lane: only carries logins of clients, which Redis checks */
 };
 
-/* What a lane is for. */
+/* The purpose of a lane. */
 enum lane_use {
     USE_NEW,   /* for the first owner, or for all clients of a shared lane's key */
     USE_RETRY, /* shared: as NEW, opened in place of a closed lane (health.c) */
@@ -177,9 +181,9 @@ struct lane {
      */
     struct auth_user *user;
     struct lane_login let_in; /* the login that made the lane the user's; set by lane_enter_user */
-    /* login of another lane of the user that has answered after let_in (shared.h) */
+    /* login of another lane of the user; the other lane has answered after let_in (shared.h) */
     struct lane_login vouched;
-    /* the other lane that is probed on behalf of this lane; NULL: none */
+    /* the lane that is probed on behalf of this lane; NULL: none */
     struct lane *witness;
     uint32_t witness_call; /* the position of the probe on the witness */
     /* login of the previous owner, while the lane is greeted for the next; one reference */
@@ -243,7 +247,10 @@ struct lane {
      */
     bool keeps;
     bool is_parted; /* weir has closed its side of the connection; set by lane_part */
-    /* SUNSUBSCRIBE was just answered: if its slot has moved meanwhile, an error may follow */
+    /*
+     * SUNSUBSCRIBE was just answered: if the channel's slot has moved meanwhile, an error may
+     * follow
+     */
     bool errs_late;
     /* the lane is in node->owned: other clients of the owner's user may name the lane by `id` */
     bool is_listed;
@@ -375,8 +382,8 @@ static inline bool lane_has_few_calls(const struct lane_user *lane_user, uint32_
 }
 
 /*
- * Add requests of `bytes` bytes on a shared lane to lane_user.sent_parts. sent_parts counts what
- * was sent since at most `few` calls were unanswered. Call before the calls are noted.
+ * Add requests of `bytes` bytes on a shared lane to lane_user.sent_parts. sent_parts counts the
+ * bytes sent since at most `few` calls were unanswered. Call before the calls are noted.
  */
 static inline void lane_count_sent(struct lane_user *lane_user, uint32_t few, uint32_t bytes)
 {
@@ -457,7 +464,7 @@ bool lane_is_clean(const struct lane *lane);
 bool lane_is_hung(const struct lane *lane, uint64_t since_ns);
 
 /*
- * For how long Redis has owed the answer to the oldest call, in ns. 0: there is no call, or the
+ * For how long Redis has owed the answer to the oldest call, in ns. 0: no call is in flight, or the
  * oldest call may wait in Redis. Also 0 if the client must act first: send the rest of its request,
  * or read.
  */
@@ -636,7 +643,7 @@ void lane_forget(struct lane *lane, struct lane_user *lane_user);
 
 /*
  * The lane user leaves, and `heir` gets all further replies. A private lane becomes the heir's and
- * is half-closed: Redis runs what was sent, and then closes the connection.
+ * is half-closed: Redis runs the requests sent, and then closes the connection.
  */
 void lane_bequeath(struct lane *lane, struct lane_user *lane_user, struct lane_user *heir);
 
@@ -652,7 +659,9 @@ void lane_close(struct lane *lane);
  */
 void lane_end(struct lane *lane);
 
-/* Close, and tell every lane user with calls or state on the lane. `why` is for the log. */
+/*
+ * Close the lane, and tell every lane user with calls or state on the lane. `why` is for the log.
+ */
 void lane_fail(struct lane *lane, enum lane_end end, const char *why);
 
 /* Like lane_fail; lane users that wait for the lane are given `reply`, an error of Redis. */

@@ -20,7 +20,7 @@
 
 enum lane_state {
     LANE_CONNECTING,
-    LANE_GREETING, /* connected; what is read answers the greeting (greeting.h) */
+    LANE_GREETING, /* connected; all replies answer the greeting (greeting.h) */
     LANE_READY,    /* greeted; replies are counted, frame by frame */
     /* as READY, but takes no new calls: the calls in flight are slow (shared.h) */
     LANE_RETIRED,
@@ -33,8 +33,8 @@ enum lane_state {
 };
 
 /*
- * What may be concluded from answers on a private lane. A command that may forge replies makes the
- * lane untrusted. The answer to a nonce clears all commands sent before the nonce.
+ * How far answers on a private lane are trusted. A command that may forge replies makes the lane
+ * untrusted. The answer to a nonce clears all commands sent before the nonce.
  */
 enum lane_trust {
     TRUST_CLEAN, /* the present owner has sent nothing yet */
@@ -45,8 +45,8 @@ enum lane_trust {
     TRUST_RETURNED,
     TRUST_USED,      /* something has been sent, and nothing that may forge replies */
     TRUST_UNTRUSTED, /* something may have forged replies */
-    TRUST_ASKED,     /* a nonce is in flight, and nothing that may forge replies is behind it */
-    TRUST_UNSETTLED, /* a nonce is in flight, and something that may forge replies is behind it */
+    TRUST_ASKED,     /* a nonce is in flight, and nothing behind the nonce may forge replies */
+    TRUST_UNSETTLED, /* a nonce is in flight, and something behind the nonce may forge replies */
     LANE_TRUSTS
 };
 
@@ -82,13 +82,15 @@ enum lane_loss {
     LOSS_COUNT
 };
 
-/* What a cluster node has answered instead of running a command. */
+/* The replies of a cluster node that does not run a command. */
 enum lane_redirect {
     REDIRECT_MOVED,
     REDIRECT_ASK,
     REDIRECT_TRYAGAIN,
     REDIRECT_CLUSTERDOWN,
-    /* too many redirects, or too long: the client or limit-when-down got the error */
+    /*
+     * redirected too often or for too long: the client gets the error, or limit-when-down applies
+     */
     REDIRECT_GIVEN_UP,
     REDIRECT_COUNT
 };

@@ -37,7 +37,7 @@ enum lane_end {
     END_UNCLEAN,       /* a lane used before gave a wrong answer to its greeting */
 };
 
-/* What a lane user no longer has to wait for. */
+/* The reason why a lane user may continue (on_resume). */
 enum lane_user_wait {
     LANE_USER_HAS_REPLIES, /* all calls of the lane user are answered: see lane_user.wants_idle */
     LANE_USER_HAS_LANE,    /* a lane, or room for a lane: the lane user must ask again */
@@ -58,7 +58,7 @@ struct lane_user_ops {
     /* The next bytes of the lane user's replies, in order. */
     void (*on_bytes)(struct lane_user *lane_user, const char *data, size_t n);
     /*
-     * n bytes from Redis for this lane user are thrown away: the client has asked not to get them.
+     * n bytes from Redis for this lane user are thrown away: the client has asked for no replies.
      */
     void (*on_unheard)(struct lane_user *lane_user, size_t n);
     /*
@@ -81,7 +81,7 @@ struct lane_user_ops {
      * Redis did not run the oldest request on the shared lane: `call` is the request's call,
      * `reply` the error, `row` the error's row in not_run.def. True: the lane user takes the
      * request back, with call.counted, and the reply is not passed on. If on_not_run is NULL, every
-     * such reply is passed on.
+     * reply is passed on.
      */
     bool (*on_not_run)(struct lane_user *lane_user, const struct call *call, enum not_run row,
                        struct slice reply);
@@ -104,15 +104,15 @@ struct lane_user_ops {
      */
     void (*on_blocking)(struct lane_user *lane_user);
     /*
-     * The lane user has not read for a while, and `bytes` bytes of one reply wait for it. The lane
-     * user may close itself.
+     * The lane user has not read for a while, and `bytes` bytes of one reply wait for the lane
+     * user. The lane user may close itself.
      */
     void (*on_unread)(struct lane_user *lane_user, uint64_t bytes);
     /* The lane is closed, and had calls or state of this lane user. */
     void (*on_lost)(struct lane_user *lane_user, const struct lane *lane);
     /*
-     * The lane user may continue. NULL: the lane user's link is woken, and on_wake finds out the
-     * reason.
+     * The lane user may continue. If on_resume is NULL, the lane user's link is woken, and the
+     * link's on_wake finds out the reason.
      */
     void (*on_resume)(struct lane_user *lane_user, enum lane_user_wait what);
     /*
@@ -121,8 +121,8 @@ struct lane_user_ops {
      */
     bool (*may_log_in)(const struct lane_user *lane_user);
     /*
-     * Returns the counts for a lane opened for this lane user, which bound the lanes of one
-     * subject. NULL: weir itself, no counts.
+     * Returns the counts that include a lane opened for this lane user. The counts bound the lanes
+     * of one subject. If share is NULL, the lane is weir's own, and is not counted.
      */
     struct room_share (*share)(const struct lane_user *lane_user);
     /*

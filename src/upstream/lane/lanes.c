@@ -86,7 +86,7 @@ static void retire_shared(struct lane *lane)
     lane_wake_waiting(lane);
 }
 
-/* Closes clients' lanes that are still opening. Clients that wait for such a lane ask again. */
+/* Closes clients' lanes that are still opening. Clients that wait for a closed lane ask again. */
 static void give_up_opening(struct lanes *lanes)
 {
     struct list now;
@@ -334,8 +334,8 @@ static bool is_refused(const struct lanes *lanes, const struct lane_key *key)
 }
 
 /*
- * Called when other workers have all permitted connections. This worker can make no attempt that
- * shows that Redis is back. The node thus counts as up, and the reason for no lane is missing room.
+ * Called when other workers have all permitted connections. Without a connection this worker cannot
+ * notice that Redis is back. The node therefore counts as up, and clients get ERR_UPSTREAM_BUSY.
  */
 static void find_full(struct lanes *lanes)
 {

@@ -2,9 +2,9 @@
  * All lanes of one worker to one node: keeps the lanes in lists by their state, and opens lanes
  * within the bounds.
  *
- * Other modules build on lanes.h: the shared lane of a session (shared.h), lending private lanes
- * (lend.h), failures and whether the node is up (health.h), time-outs (timers.h). The worker's
- * thread only. Lanes close asynchronously: the event loop completes a close.
+ * Other modules build on lanes.h. shared.h has the shared lane of a session. lend.h lends private
+ * lanes. health.h handles failures and decides whether the node is up. timers.h has the time-outs.
+ * The worker's thread only. Lanes close asynchronously: the event loop completes a close.
  */
 #ifndef WEIR_UPSTREAM_LANES_H
 #define WEIR_UPSTREAM_LANES_H
@@ -33,8 +33,8 @@ struct lanes_ops {
      */
     bool (*has_auth_generation)(void *arg, const struct node *node, uint32_t auth_generation);
     /*
-     * A lane may be available again: at most `most` of the waiting clients should look. False: no
-     * client waits.
+     * A lane may be available again: at most `most` of the waiting clients should ask again. False:
+     * no client waits.
      */
     bool (*on_chance)(void *arg, unsigned most);
 };
@@ -61,12 +61,12 @@ struct lanes {
     uv_timer_cb on_tick; /* from timers.c */
     uv_timer_cb on_sweep;
     unsigned n_timers; /* timers not closed in full */
-    /* the last lane or timer is closed in full; NULL: no callback */
+    /* called when the last lane or timer is closed in full; NULL: no callback */
     void (*on_unused)(struct lanes *lanes);
 
     /*
-     * until this time the first reads of clients (READER_NEW) use a lane of their own, because a
-     * shared lane had a huge reply (shared_be_wary); 0: no huge reply yet
+     * Until this time the first reads of clients (READER_NEW) use a lane of their own. Set when a
+     * shared lane has a huge reply (shared_be_wary); 0: no huge reply yet.
      */
     uint64_t wary_until_ns;
     uint64_t doubted_ns; /* when a lane was last opened to ask for the node's role */
@@ -87,8 +87,8 @@ struct lanes {
     bool is_garbled;     /* a greeting got bytes that are no RESP since a lane was last ready */
     unsigned n_shut;     /* connections closed during their greeting since the last good greeting */
     /*
-     * when n_again was last reset: at a retry more than a second after the reset before, if a lane
-     * became ready in between
+     * when n_again was last reset. A retry resets n_again if a second has passed since the last
+     * reset, and a lane became ready in between.
      */
     uint64_t again_ns;
     unsigned n_again;                       /* retries without back-off since again_ns */
@@ -99,15 +99,16 @@ struct lanes {
 
 /*
  * Initialise the lanes to this node. `ops` are called with `arg`. timers_init must follow. `before`
- * are the lanes to the node that this node replaces, and their fair queue is kept; NULL: none.
+ * are other lanes of the worker; NULL: none. In a cluster, and with a contention that both nodes
+ * share, the fair queue of `before` is used.
  */
 void lanes_init(struct lanes *lanes, struct worker_lanes *worker_lanes, struct node *node,
                 const struct lanes *before, const struct lanes_ops *ops, void *arg);
 
 /*
  * The node has left the topology: no lane is opened. Shared lanes finish their calls. Private lanes
- * close when their owners give them back. Clients that wait for an opening lane look again. weir's
- * own lanes stay.
+ * close when their owners give them back. Clients that wait for an opening lane must ask again.
+ * weir's own lanes stay.
  */
 void lanes_retire(struct lanes *lanes);
 
@@ -165,7 +166,7 @@ void lanes_go_down(struct lanes *lanes, enum err why);
 /* A client waits for the node, which is away: retry within 100 ms, whatever the back-off is. */
 void lanes_hurry(struct lanes *lanes);
 
-/* Wake the lane user's link at the next tick (20 ms at most): the lane user then looks again. */
+/* Wake the lane user's link at the next tick (20 ms at most): the lane user then asks again. */
 void lanes_wake_soon(struct lanes *lanes, struct lane_user *lane_user);
 
 /*
@@ -201,7 +202,8 @@ struct lane *lanes_open(struct lanes *lanes, const struct lane_key *key, enum la
 /* ---- look-up ---- */
 
 /*
- * Returns a lane of role LANE_SHARED in the list `in` with the session `key`; NULL: no such lane.
+ * Returns a lane of role LANE_SHARED in the list `in` with the session `key`; NULL: no lane in the
+ * list has this session.
  */
 struct lane *lanes_find(struct lanes *lanes, enum lane_list in, const struct lane_key *key);
 
@@ -240,14 +242,16 @@ bool lanes_is_expendable(const struct lanes *lanes, const struct lane *lane);
 bool lanes_close_idle(struct lanes *lanes);
 
 /*
- * Close the oldest shared lane without a lease, if more than `most` such lanes exist. False: no
- * lane is closed.
+ * Close the oldest shared lane without a lease, if more than `most` shared lanes have no lease.
+ * False: no lane is closed.
  */
 bool lanes_close_unleased(struct lanes *lanes, unsigned most);
 
 /* ---- the two timers ---- */
 
-/* Start the tick, for work in milliseconds; start the sweep, for work in seconds. */
+/*
+ * lanes_tick starts the timer for work in milliseconds, lanes_sweep the timer for work in seconds.
+ */
 void lanes_tick(struct lanes *lanes);
 void lanes_sweep(struct lanes *lanes);
 
@@ -269,7 +273,10 @@ struct weir_lane {
     ((ptrdiff_t)offsetof(struct weir_lane, hollow) -                                               \
      (ptrdiff_t)offsetof(struct weir_lane, lane_user))
 
-/* `base` must be zeroed, and both tables must outlive `base`. link_ops has only an on_wake. */
+/*
+ * `base` must be zeroed. lane_user_ops and link_ops must outlive `base`. link_ops has only an
+ * on_wake.
+ */
 void weir_lane_init(struct weir_lane *base, struct lanes *lanes,
                     const struct lane_user_ops *lane_user_ops, const struct link_ops *link_ops);
 

@@ -91,8 +91,8 @@ static struct lane *open_new(struct lanes *lanes, const struct lane_key *key,
 }
 
 /*
- * Returns the lane that has been idle longest and is no longer reserved for its last owner. If no
- * lane can be opened, reserved lanes count, too. NULL: no such lane.
+ * Returns the lane that has been idle longest. Lanes that are reserved for their last owner count
+ * only if no lane can be opened, as do last connections of users. NULL: no lane is left.
  */
 static struct lane *find_left(struct lanes *lanes)
 {

@@ -29,8 +29,8 @@ struct lane *lend_covering(struct lanes *lanes, const struct lane_key *key, stru
                            struct slice written, bool wants_new);
 
 /*
- * The owner gives back a clean lane. The lane is kept, and `last` becomes a lease on it, or the
- * lane is closed.
+ * The owner gives back a clean lane. Either the lane is kept, and `last` becomes a lease on the
+ * lane; or the lane is closed.
  */
 void lend_take_back(struct lane *lane, struct lease *last);
 

@@ -11,8 +11,8 @@
     }
 
 /*
- * The text behind the word counts, too: any client may use weir's spelling, and must not hide a
- * message or a CLIENT KILL with it.
+ * The text behind the word must fit, too. Any client may use weir's spelling, and must not hide a
+ * message or a CLIENT KILL by that spelling.
  */
 static const struct shape {
     struct slice begin;
@@ -85,9 +85,9 @@ size_t nonce_request(const struct nonce *nonce, char *out)
 }
 
 /*
- * The three answers: "-ERR unknown command 'WEIR.NONCE', with args beginning with: '<nonce>' ",
- * with backquotes and a comma before 7.0; "-ERR Syntax error in HELLO option '<nonce>'"; or the
- * nonce itself.
+ * NONCE_UNKNOWN: "-ERR unknown command 'WEIR.NONCE', with args beginning with: '<nonce>' "; Redis
+ * before 7.0 writes backquotes and a comma. NONCE_HELLO: "-ERR Syntax error in HELLO option
+ * '<nonce>'". NONCE_ECHO: the nonce itself.
  */
 bool nonce_is_answered(const struct nonce *nonce, const struct glimpse *frame)
 {

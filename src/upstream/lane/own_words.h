@@ -2,8 +2,9 @@
  * The commands of weir's own on connections to Redis: command names in a special spelling, and
  * nonces.
  *
- * No client uses this mixed case. weir recognises its own commands in the output of MONITOR, and
- * hides them from clients. Redis ignores the case of command names.
+ * Clients do not normally use this mixed case. In the output of MONITOR weir recognises its own
+ * commands by the spelling, and hides these commands from clients. Redis ignores the case of
+ * command names.
  */
 #ifndef WEIR_UPSTREAM_OWN_WORDS_H
 #define WEIR_UPSTREAM_OWN_WORDS_H
@@ -36,16 +37,16 @@ bool own_words_in_line(struct slice bytes);
 /* ---- nonces ---- */
 
 /*
- * A nonce is a request that no ACL can deny, and that only Redis can answer. The request carries
- * 128 fresh random bits, which the server repeats.
+ * A nonce is a request that only Redis can answer. No ACL can deny the first two forms. The request
+ * carries 128 fresh random bits, which the server repeats.
  *
- * Redis and Valkey repeat the argument of an unknown command in the error, before they check
- * permissions. The error leaves no trace in MONITOR, SLOWLOG, ACL LOG and commandstats. INFO counts
- * the error among the error replies. Two more forms are for servers that do not repeat the
- * argument. The control lane probes which form a node answers.
+ * Redis and Valkey repeat the argument of an unknown command in the error, before permissions are
+ * checked. The error leaves no trace in MONITOR, SLOWLOG, ACL LOG and commandstats. INFO counts the
+ * error among the error replies. Two more forms are for servers that do not repeat the argument.
+ * The control lane probes which form a node answers.
  */
 
-/* characters of 6 bits each; nonce and the text behind it fit a glimpse's tail */
+/* characters of 6 bits each; the nonce and the text behind the nonce fit a glimpse's tail */
 #define NONCE_LEN 22
 #define NONCE_ANSWER_MOST 128 /* bytes of the answer up to the end of the nonce, at most */
 #define NONCE_REQUEST_ROOM (sizeof "WEIR.NONCE" + NONCE_LEN + 8 + 4 * EMIT_HEADER_MAX)
@@ -54,7 +55,7 @@ bool own_words_in_line(struct slice bytes);
 enum nonce_form {
     NONCE_UNKNOWN, /* the argument of a command that no server has */
     NONCE_HELLO,   /* an option that HELLO does not have: HELLO needs no rights, either */
-    NONCE_ECHO,    /* ECHO: an ACL may deny it */
+    NONCE_ECHO,    /* the argument of ECHO; an ACL may deny ECHO */
     NONCE_NONE,    /* the server answers no form: nothing proves that a lane is clean */
 };
 

@@ -16,8 +16,8 @@ struct owner {
 };
 
 /*
- * Open addressing: at most half full while there is memory, and never full. A removal moves later
- * entries up.
+ * Open addressing: the table is at most half full while memory is available, and is never full. A
+ * removal moves later entries up.
  */
 struct owned {
     pthread_mutex_t lock;
@@ -77,7 +77,7 @@ static void owned_grow(struct owned *owned)
     struct owner *entries = calloc(2 * owned->room, sizeof *entries);
     size_t n = owned->room;
     if (entries == NULL)
-        return; /* searches take longer */
+        return; /* the table stays as it is, and searches take longer */
     owned->room *= 2;
     owned->entries = entries;
     for (size_t i = 0; i < n; i++)

@@ -21,7 +21,7 @@ void owned_free(struct owned *owned);
 
 /*
  * The connection with this id has an owner now, logged in with `login`; NULL: not logged in. Ids
- * are never 0. Out of memory the id may stay unknown, and no client can name it.
+ * are never 0. Out of memory the id may stay unknown, and no client can name the id.
  */
 void owned_enter(struct owned *owned, int64_t id, const struct login *login);
 

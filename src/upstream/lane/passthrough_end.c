@@ -69,7 +69,7 @@ static size_t passthrough_end_line_at(const char *at, size_t n)
 
 /*
  * Returns the number of buffered bytes before the answers to weir's own commands. These answers
- * begin on a new line. SIZE_MAX: no such answer has arrived.
+ * begin on a new line. SIZE_MAX: no answer to weir's own commands has arrived.
  */
 static size_t find_end(const struct lane *lane)
 {
@@ -84,8 +84,8 @@ static size_t find_end(const struct lane *lane)
 }
 
 /*
- * Returns the number of bytes at the end that may begin the answers to weir's own commands: the
- * last, unfinished line, and RESET's answer before that line.
+ * Returns how many bytes at the end may begin the answers to weir's own commands. The answers may
+ * begin with the last, unfinished line, or with RESET's answer before that line.
  */
 static size_t may_be_end(const struct bytes *held)
 {

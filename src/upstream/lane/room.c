@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* chosen: percent of what the system and Redis allow, the rest is for other uses */
+/* chosen: percent of the connections that the system and Redis allow; the rest is for other uses */
 #define PERCENT 80
 #define UNKNOWN_MOST 8000 /* 80 % of the default maxclients of Redis */
 

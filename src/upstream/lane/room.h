@@ -2,12 +2,12 @@
  * The bound on connections for clients, to all nodes and on all workers together, and the share of
  * each subject.
  *
- * Up to half of the bound, every subject gets what it asks for. Beyond half, a subject or an
- * address may have at most as many connections as are still free. The largest subject is thus
- * stopped first, and a small subject can still get the last connection. Shares are counted by hash:
- * two subjects may share a count, which matters only beyond half. Any thread. Source: dynamic
- * thresholds, Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
- * switches", 1998.
+ * Up to half of the bound, every subject gets all connections that it asks for. Beyond half, a
+ * subject or an address may have at most as many connections as are still free. The largest subject
+ * is thus stopped first, and a small subject can still get the last connection. Shares are counted
+ * by hash: two subjects may share a count, which matters only beyond half. Any thread. Source:
+ * dynamic thresholds, Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory
+ * packet switches", 1998.
  */
 #ifndef WEIR_UPSTREAM_ROOM_H
 #define WEIR_UPSTREAM_ROOM_H
@@ -47,13 +47,13 @@ struct room_share room_share_of(uint64_t subject, uint64_t address);
 /* The bound on connections. */
 uint32_t room_most(const struct room *room);
 
-/* Count one more connection, until room_close. False: the bound is reached. */
+/* room_open counts one more connection, until room_close. False: the bound is reached. */
 __attribute__((warn_unused_result)) bool room_open(struct room *room);
 void room_close(struct room *room);
 
 /*
- * Count one more connection for this share, until room_give_back with the same share. False: the
- * share is at its bound.
+ * room_use counts one more connection for this share, until room_give_back for this share. False:
+ * the share is at its bound.
  */
 __attribute__((warn_unused_result)) bool room_use(struct room *room, struct room_share share);
 void room_give_back(struct room *room, struct room_share share);
@@ -65,9 +65,9 @@ bool room_is_tight(const struct room *room);
 bool room_is_full(const struct room *room);
 
 /*
- * room_want: one more lane user waits for a connection, and workers may keep idle connections.
- * room_is_wanted: true once for each room_want; the caller then closes an idle connection.
- * room_unwant: the lane user no longer waits, with or without a connection.
+ * room_want: one more lane user waits for a connection, while other workers may keep idle
+ * connections. room_is_wanted: true once for each room_want; the caller then closes an idle
+ * connection. room_unwant: the lane user no longer waits, with or without a connection.
  */
 void room_want(struct room *room);
 void room_unwant(struct room *room);

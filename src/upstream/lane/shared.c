@@ -56,7 +56,7 @@ struct lane *shared_get(struct lanes *lanes, const struct lane_key *key,
         node_doubt(lanes_node(lanes));
     struct lane *lane = shared_find(lanes, key);
     if (lane != NULL && !shared_is_sluggish(lane)) {
-        /* a lane that is in use before it is open needs no longer be spare */
+        /* a spare lane that gets a client before it is open is no longer spare */
         if (lane->use == USE_SPARE)
             lane->use = USE_NEW;
         return lane;
@@ -92,7 +92,7 @@ static unsigned count_spare(struct lanes *lanes, enum lane_list in, const struct
     return n;
 }
 
-/* Open spare lanes, so that the next client need not wait for a connection. */
+/* Open spare lanes: the next client then need not wait for a connection. */
 static void keep_spares(struct lanes *lanes, const struct lane_key *key)
 {
     if (lanes_is_past(lanes, key))
@@ -157,7 +157,8 @@ bool shared_bring_back(struct lanes *lanes, const struct lane_key *key)
 }
 
 /*
- * A client that changes sessions leaves a lane in each session: UNLEASED_MAX such lanes are kept.
+ * A client that changes sessions leaves a lane in each session: at most UNLEASED_MAX lanes without
+ * a lease are kept.
  */
 void shared_note_unleased(const struct lane *lane)
 {
@@ -219,8 +220,8 @@ bool witness_ask(struct lane *lane, const struct auth_proof *proof, const struct
 }
 
 /*
- * End the probes on this witness; call != NULL: only the probe at that position, which was
- * answered.
+ * End the probes on this witness. If `call` is not NULL, end only the answered probe at position
+ * *call.
  */
 static void shared_end(struct lane *witness, const uint32_t *call)
 {

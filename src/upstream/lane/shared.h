@@ -13,14 +13,14 @@
 
 /*
  * Returns the shared lane of a session, ready or still opening. If the session has no lane, a lane
- * is opened for `lane_user`. NULL: the node is away, there are too many lanes, or memory is out.
+ * is opened for `lane_user`. NULL: the node is away, too many lanes are open, or memory is out.
  */
 struct lane *shared_get(struct lanes *lanes, const struct lane_key *key,
                         const struct lane_user *lane_user);
 
 /*
  * A huge reply has arrived on this lane, and the calls behind it wait. For WARY_NS the first read
- * of each client goes to a lane for first reads, where only such reads wait behind a huge reply.
+ * of each client goes to a lane for first reads, where only first reads wait behind a huge reply.
  */
 void shared_be_wary(struct lane *lane);
 
@@ -31,8 +31,8 @@ static inline bool shared_is_wary(const struct lanes *lanes)
 }
 
 /*
- * Returns the lane for first reads, if that lane is ready. Otherwise such a lane is opened, if
- * there is room. NULL: use the session's shared lane.
+ * Returns the lane for first reads, if that lane is ready. Otherwise a lane for first reads is
+ * opened, if room is left. NULL: use the session's shared lane.
  */
 struct lane *shared_get_apart(struct lanes *lanes, const struct lane_key *key,
                               const struct lane_user *lane_user);
@@ -61,7 +61,10 @@ bool shared_retire(struct lane *lane);
 /* A retired lane has answered all its calls, and becomes spare. */
 void shared_end_retirement(struct lane *lane);
 
-/* Use a retired or spare lane of this session again. False: there is no such lane. */
+/*
+ * Use a retired or spare lane of this session again. False: the session has no retired or spare
+ * lane.
+ */
 bool shared_bring_back(struct lanes *lanes, const struct lane_key *key);
 
 /* No lease on this lane is left. */
@@ -70,7 +73,8 @@ void shared_note_unleased(const struct lane *lane);
 /*
  * ---- witnesses ----
  *
- * Whether a connection that logged in after a client did may carry the client's requests.
+ * A witness decides whether a connection may be used for a client that logged in before the
+ * connection did.
  *
  * Problem: Redis runs nothing from a connection that it has killed. weir learns of the kill from
  * the end of the connection, which may arrive late. Meanwhile a lane opened with a newer password
@@ -78,16 +82,16 @@ void shared_note_unleased(const struct lane *lane);
  *
  * Mechanism: logins of lanes are numbered. A proof stores the number of logins at the time of its
  * request. A lane suits a client if the lane logged in before that request, or with the client's
- * own password. On behalf of any other lane, an older lane of the user that suits is probed (the
- * witness). If the user had been killed before the new lane logged in, the witness would not
- * answer. Without a witness the client's own login is sent again.
+ * own password. On behalf of any other lane, weir probes an older lane of the user that suits the
+ * client (the witness). If the user had been killed before the new lane logged in, the witness
+ * would not answer. Without a witness the client's own login is sent again.
  *
  * Price: a round trip for a client on a lane that another password of its user has opened. Users
  * with one password pay nothing.
  */
 
 /*
- * True if the lane suits a client with this proof. The proof is valid, and belongs to `login`.
+ * True if the lane suits a client with this proof. Called with a valid proof of `login`.
  * witness_suits may raise proof->n_logins to the lane's number.
  */
 static inline bool witness_suits_by(const struct lane_login *in, const struct auth_proof *proof,
@@ -108,8 +112,8 @@ static inline bool witness_suits(const struct lane *lane, struct auth_proof *pro
 }
 
 /*
- * Probe an older lane that suits. True: lane users that wait for `lane` are woken once the witness
- * answers or closes. False: no such lane can be probed now.
+ * Probe an older lane that suits the client. True: lane users that wait for `lane` are woken once
+ * the witness answers or closes. False: no witness can be probed now.
  */
 bool witness_ask(struct lane *lane, const struct auth_proof *proof, const struct login *login);
 

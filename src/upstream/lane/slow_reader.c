@@ -24,7 +24,10 @@ bool slow_reader_is_in_huge(const struct lane *lane)
     return lane->frame_bytes + lane->scan.bulk_left >= LANE_HUGE;
 }
 
-/* Buffers the rest of the reply. False: there is no memory, or no need. */
+/*
+ * Buffers the rest of the reply. False: the worker's memory for replies is used up, or nothing
+ * needs to be buffered.
+ */
 static bool absorb(struct lane *lane, struct lane_user *lane_user)
 {
     struct worker_lanes *worker_lanes = lane->base->worker_lanes;

@@ -1,11 +1,11 @@
 /*
- * Slow readers: what happens to a lane that carries a huge reply.
+ * Slow readers: the handling of a lane with a huge reply.
  *
  * The lane takes no new calls, unless no other lane like it can be opened (lane_ops.on_huge).
  * Reading stops until the reader has caught up. If calls of other lane users wait behind a reply of
  * moderate size, the reply is buffered (absorbed) instead. The worker's memory for absorbed replies
- * is bounded. A lane user with holds_replies counts its replies itself: if other calls wait behind
- * such a reply, the reply is buffered whatever its size. The worker's thread only.
+ * is bounded. A lane user with holds_replies counts its replies itself. If other calls wait behind
+ * a reply of this lane user, the reply is buffered whatever its size. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_SLOW_READER_H
 #define WEIR_UPSTREAM_SLOW_READER_H
@@ -21,8 +21,8 @@
 bool slow_reader_is_in_huge(const struct lane *lane);
 
 /*
- * A piece of the reply being read has been passed to its lane user, and more is to come: stop
- * reading the lane, or buffer the reply.
+ * Called when a piece of a reply has been passed to its lane user, and more is to come. Stops
+ * reading the lane, or buffers the reply, if necessary.
  */
 void slow_reader_look(struct lane *lane, struct lane_user *lane_user);
 
@@ -33,8 +33,9 @@ void slow_reader_begin(struct lane *lane);
 bool slow_reader_is_unread(struct lane *lane, uint64_t now_ns, uint64_t since_ns);
 
 /*
- * Buffer the rest of the reply for the slow reader, which has not read for a tick. False: no memory
- * for the rest, or no need. The memory counts for the lane user until slow_reader_absorbed.
+ * Buffer the rest of the reply for the slow reader, which has not read for a tick. False: the
+ * worker's memory for replies is used up, or nothing needs to be buffered. The memory counts for
+ * the lane user until slow_reader_absorbed.
  */
 bool slow_reader_absorb_late(struct lane *lane);
 

@@ -12,7 +12,7 @@
 /* chosen: an unused shared lane is closed after this time */
 #define UNUSED_NS (60 * NS_PER_S)
 #define UNUSED_FULL_NS (1 * NS_PER_S) /* chosen: as UNUSED_NS, when the room is full */
-/* chosen: how long a reader may read nothing before output-limit applies to it */
+/* chosen: how long a reader may read nothing before output-limit applies to the reader */
 #define UNREAD_NS (5 * NS_PER_S)
 /* chosen: how long weir waits for Redis on behalf of a client that has closed its side */
 #define GONE_NS (10 * NS_PER_S)
@@ -35,7 +35,7 @@ static bool is_weirs(const struct lane *lane)
 }
 
 /*
- * The newest password of the lane's user that the node has accepted; NULL: no such password is
+ * The newest password of the lane's user that the node has accepted; NULL: no accepted password is
  * known.
  */
 static struct login *newest_of(const struct lane *lane)
@@ -380,8 +380,8 @@ static void see_users(struct lanes *lanes)
 }
 
 /*
- * Closes unused shared lanes: clients open other lanes when they come back. If the room is full,
- * unused lanes make room for other users, and the auth proofs of the clients on these lanes end.
+ * Closes unused shared lanes: clients that come back open other lanes. If the room is full, unused
+ * lanes make room for other users, and the auth proofs of the clients on these lanes end.
  */
 static void close_unused(struct lanes *lanes, uint64_t now_ns)
 {

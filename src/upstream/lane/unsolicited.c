@@ -82,7 +82,8 @@ bool unsolicited_may_be_message(const struct lane *lane, struct slice head)
 }
 
 /*
- * The first word of a push, as far as it has arrived: of ">3\r\n$7\r\nmessage\r\n" the third line.
+ * The first word of a push, as far as the word has arrived. In ">3\r\n$7\r\nmessage\r\n" the first
+ * word is "message".
  */
 static struct slice unsolicited_first_word(struct slice bytes)
 {

@@ -1,6 +1,6 @@
 /*
  * Unsolicited frames: messages, invalidations, lines of MONITOR. Also the frames that confirm
- * subscriptions, of which one call may have many or none.
+ * subscriptions: one call may get many confirmations, or none.
  *
  * `word` is the first element of an array or a push, `head` the first bytes of a frame.
  */

@@ -1,7 +1,7 @@
 /*
- * The worker lanes: what the lanes of one worker share, whichever node they lead to. Shared are
- * weir's own login, the outbox, the memory for buffered replies, and the list of lane users that
- * wait for room for a connection.
+ * The worker lanes: the part that all lanes of one worker share, to all nodes. This part has weir's
+ * own login, the outbox, the memory for buffered replies, and the lane users that wait for room for
+ * a connection.
  *
  * The worker's thread only.
  */
@@ -24,9 +24,10 @@ struct lane_user;
  * Requests for one lane that are copied as late as possible. Requests that are adjacent in the read
  * buffer become one piece, and are copied once. Zeroed: empty.
  *
- * A worker has one piece, for whichever node and lane. outbox_gather adds to it. Everything else is
- * sent by outbox_send, behind the piece, and nothing else writes to a lane's link: the order is
- * kept. The memory stays the sender's. The sender calls outbox_flush before it reuses the memory.
+ * A worker has at most one piece at a time, for one lane. outbox_gather adds to the piece.
+ * outbox_send sends all other bytes, behind the piece. Nothing else writes to a lane's link, so the
+ * order is kept. The piece stays in the sender's memory. The sender calls outbox_flush before the
+ * sender reuses that memory.
  */
 struct outbox {
     struct link *link; /* destination; NULL: empty */
@@ -35,14 +36,15 @@ struct outbox {
 };
 
 /*
- * Write the piece to its link, which copies it. If the link has been closed, the piece is dropped.
+ * Write the piece to its link, which copies the bytes. If the link has been closed, the piece is
+ * dropped.
  */
 void outbox_flush(struct outbox *outbox);
 
 /* Send these bytes, copied, behind the piece. */
 void outbox_send(struct outbox *outbox, struct link *link, const char *data, size_t n);
 
-/* Send these bytes at the latest when outbox_flush returns; n > 0. */
+/* Send these bytes, at the latest in the next outbox_flush; n > 0. */
 void outbox_gather(struct outbox *outbox, struct link *link, const char *data, size_t n);
 
 struct worker_lanes {
@@ -77,15 +79,15 @@ static inline struct login *worker_lanes_lent(const struct worker_lanes *worker_
 }
 
 /*
- * The lane user waits for room until woken, or taken from the list. If the upstream's room is full,
- * the lane user counts in room.wanted.
+ * The lane user waits for room until it is woken, or is taken from `retrying`. If the upstream's
+ * room is full, the lane user counts in room.wanted.
  */
 void worker_lanes_retry(struct worker_lanes *worker_lanes, struct lane_user *lane_user);
 
 /* As worker_lanes_retry, but without counting: the lane user only wants to look again. */
 void worker_lanes_wake_soon(struct worker_lanes *worker_lanes, struct lane_user *lane_user);
 
-/* Wakes the lane user that has waited longest. False: none waits. */
+/* Wakes the lane user that has waited longest. False: no lane user waits. */
 bool worker_lanes_wake_retrying(struct worker_lanes *worker_lanes);
 
 #endif

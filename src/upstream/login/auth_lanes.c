@@ -73,8 +73,8 @@ static void auth_lanes_on_lost(struct lane_user *lane_user, const struct lane *l
     weir_lane_lost(&auth_lane->base);
     if (question != NULL && !question->is_again) {
         /*
-         * A retry: Redis closes an auth lane when the user of its last AUTH is deleted, which is
-         * not the fault of this question's user.
+         * Retry the question: Redis closes an auth lane when the user of the lane's last AUTH is
+         * deleted. The user of this question is not concerned.
          */
         auth_lane->asked = NULL;
         question->auth_lane = NULL;

@@ -1,12 +1,12 @@
 /*
  * Auth lanes: lanes on which a node checks a user's password, by `AUTH user password`. Each auth
- * lane carries one such request at a time, and nothing else.
+ * lane carries one AUTH at a time, and nothing else.
  *
- * Only the exact +OK means yes. Requests of clients, and scripts that could forge replies, are on
- * other lanes. From Redis 7.2 on a failed AUTH behind unsent replies gets no answer, and the next
- * reply would be taken for the answer to AUTH. An auth lane therefore sends one request at a time.
- * Several auth lanes check several logins at once. Each request has a time-out. The worker's thread
- * only.
+ * Only the exact reply +OK confirms a password. Requests of clients, and scripts that could forge
+ * replies, are on other lanes. From Redis 7.2 on a failed AUTH behind unsent replies gets no
+ * answer, and the next reply would be taken for the answer to AUTH. An auth lane therefore sends
+ * one request at a time. Several auth lanes check several logins at once. Each request has a
+ * time-out. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_AUTH_LANES_H
 #define WEIR_UPSTREAM_AUTH_LANES_H
@@ -35,7 +35,9 @@ struct question {
     struct auth_lane *auth_lane; /* the auth lane of the sent question; NULL: not in flight */
     /* the asker's reference, which stays until the judgement or auth_lanes_forget */
     struct login *login;
-    /* what +OK proves, in the auth generation at the time of sending; dropped by the asker */
+    /*
+     * the proof that +OK gives, in the auth generation at the time of sending; dropped by the asker
+     */
     struct auth_proof proof;
     /*
      * the question's lane was lost once; AUTH changes nothing on an auth lane, so a second try is

@@ -8,7 +8,7 @@
 #include "upstream/lane/greeting.h"
 
 #define EVERY_MS 1000
-#define PATIENCE 10 /* chosen: seconds without an answer; CLIENT PAUSE may delay it */
+#define PATIENCE 10 /* chosen: seconds without an answer; CLIENT PAUSE may delay the answer */
 
 struct auth_probe {
     struct link link;

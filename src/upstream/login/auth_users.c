@@ -34,7 +34,7 @@ void auth_users_fini(struct auth_users *users)
 
 /*
  * FNV-1a. A name is present only while a client uses the name, or a login with the name is being
- * checked: filling a bucket costs the attacker connections.
+ * checked. Filling a bucket therefore costs an attacker connections.
  */
 static struct list *auth_users_bucket_of(const struct auth_users *users, struct slice name)
 {
@@ -150,7 +150,10 @@ void auth_user_note(struct auth_user *user, struct login *login)
         auth_users_add(user, login);
 }
 
-/* Take over a login that a client of another worker has used since. */
+/*
+ * Drops `refused` from the table of all workers. If this worker has no login left, takes over the
+ * newest login of that table.
+ */
 static void auth_users_ask_others(struct auth_user *user, const struct login *refused)
 {
     if (user->users == NULL || user->on_all == NULL)

@@ -2,10 +2,10 @@
  * The users that clients of one worker have logged in as at one node: the proofs of clients, and
  * the passwords for opening lanes.
  *
- * A proof is Redis' +OK, on an auth lane, to a client's own login. A proof holds in one auth
- * generation of its user. An auth generation lasts while a connection of the user is open without a
- * break. Redis closes that connection when the user is deleted or killed, which ends the proof. The
- * auth generation ends
+ * A proof says that Redis has answered +OK, on an auth lane, to a client's own login. A proof holds
+ * in one auth generation of its user. An auth generation lasts while at least one connection of the
+ * user is open. Redis closes the user's connections when the user is deleted or killed, which ends
+ * the proof. The auth generation ends
  *
  * - when Redis or the network closes a connection of the user: auth_user_kicked;
  * - when the last connection of the user closes: auth_user_close.
@@ -16,11 +16,11 @@
  * weir may learn late that an auth generation has ended: shared.h says which lanes suit a proof.
  *
  * The generation's number is even while no connection is open, and odd while a connection is open.
- * An answer from before the first connection proves only the login of that connection: any other
- * password may have been revoked unnoticed in between.
+ * An answer that is older than the first open connection proves only the login of that connection.
+ * Any other password may have been revoked in between, without weir's notice.
  *
  * A struct auth_users lives in struct lane_base. A user outlives the table while a proof or a lane
- * refers to it. The worker's thread only.
+ * refers to the user. The worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_AUTH_USERS_H
 #define WEIR_UPSTREAM_AUTH_USERS_H
@@ -83,8 +83,8 @@ void auth_user_put(struct auth_user *user); /* NULL is allowed */
 /* ---- connections ---- */
 
 /*
- * Note that a connection has logged in with `login`, or that a connection has closed or has become
- * another user's.
+ * auth_user_open: a connection has logged in with `login`. auth_user_close: a connection has
+ * closed, or has become another user's.
  */
 void auth_user_open(struct auth_user *user, struct login *login);
 void auth_user_close(struct auth_user *user);
@@ -136,19 +136,22 @@ void auth_proof_copy(struct auth_proof *proof, const struct auth_proof *from);
 
 void auth_proof_drop(struct auth_proof *proof);
 
-/* The proof holds no longer, but keeps its reference to the user. */
+/* Makes the proof invalid. The reference to the user stays. */
 static inline void auth_proof_void(struct auth_proof *proof)
 {
     proof->generation = 0;
 }
 
-/* True if the proof holds at the node of this table. `login` is what Redis has said +OK to. */
+/*
+ * True if the proof holds at the node of this table. `login` is the login that Redis has answered
+ * with +OK.
+ */
 bool auth_proof_holds(struct auth_proof *proof, const struct auth_users *users,
                       const struct login *login);
 
 /*
- * True if the proof holds, and a connection of the user has been open ever since. Redis would have
- * closed that connection if the user were gone.
+ * True if the proof holds, and a connection of the user has been open since the proof was taken.
+ * Redis would have closed that connection if the user were gone.
  */
 static inline bool auth_proof_is_witnessed(struct auth_proof *proof, const struct auth_users *users,
                                            const struct login *login)

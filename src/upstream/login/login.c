@@ -100,7 +100,8 @@ struct login *own_login_now(struct own_login *own, uint64_t now_ns)
 }
 
 /*
- * A refused login that is neither of the two is older: the two present logins have not been tried.
+ * A refused login other than `newest` and `before` is older: the two present logins have not been
+ * tried.
  */
 bool own_login_refuse(struct own_login *own, const struct login *login, uint64_t now_ns,
                       uint64_t again_ns)
@@ -109,7 +110,7 @@ bool own_login_refuse(struct own_login *own, const struct login *login, uint64_t
     own->is_before_refused |= login == own->before;
     bool has_other = !own->is_newest_refused || (own->before != NULL && !own->is_before_refused);
     if (!has_other)
-        own_login_accept(own); /* the next login tries both again */
+        own_login_accept(own); /* the next attempt tries both logins again */
     own->newest_ns = has_other && own->is_newest_refused ? now_ns + again_ns : 0;
     return has_other;
 }

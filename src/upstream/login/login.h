@@ -31,8 +31,8 @@ struct login *login_get(struct login *login); /* NULL means no user: returns NUL
 void login_put(struct login *login);
 
 /*
- * Writes AUTH user password, or with `is_short` AUTH password (user `default`), into login_room
- * bytes. `auth` is the spelling of AUTH. Returns the length.
+ * login_emit writes AUTH user password, or with `is_short` AUTH password (user `default`), into
+ * login_room bytes. `auth` is the spelling of AUTH. login_emit returns the length.
  */
 size_t login_room(const struct login *login);
 size_t login_emit(const struct login *login, struct slice auth, bool is_short, char *out);
@@ -76,7 +76,7 @@ struct own_login {
     /* until this time `before` is used, because `newest` was refused; 0: `newest` is used */
     uint64_t newest_ns;
     bool is_newest_refused;
-    bool is_before_refused; /* refused since Redis last accepted one of the two */
+    bool is_before_refused; /* refused since Redis last accepted `newest` or `before` */
 };
 
 struct own_login_words {
@@ -106,8 +106,8 @@ void own_login_accept(struct own_login *own);
 #define PROVEN_BUCKETS 64
 
 /*
- * For each user that a client of any worker has logged in as at one node: the password that Redis
- * accepted last.
+ * The password that Redis accepted last, for each user that clients of any worker have logged in as
+ * at one node.
  *
  * Problem: where passwords expire, a worker may have no valid password left to open a connection.
  * Clients of other workers may have logged in with newer passwords. Mechanism: one table for each

@@ -1,6 +1,6 @@
 /*
- * When to retry after failures: the delay doubles with each failure, up to a bound. Jitter keeps
- * parts that failed together from retrying together.
+ * When to retry after failures: the delay doubles with each failure, up to a bound. Because of
+ * jitter, parts that failed together do not retry together.
  *
  * Zeroed: no failure yet. Used by its owner's thread only.
  */

@@ -69,7 +69,7 @@ static struct slice take_until(struct slice *rest, char end)
 
 /* ---- one node ---- */
 
-/* "host:port@bus,hostname,more"; before 7.0 the text ends with the bus port. */
+/* The text is "host:port@bus,hostname,more". Before Redis 7.0 the text ends with the bus port. */
 static bool read_address(const struct reading *reading, struct slice text, bool has_address,
                          struct cluster_node *node)
 {

@@ -1,15 +1,15 @@
 /*
- * Parser for the answer of a Redis Cluster node to CLUSTER NODES: each node that the answering node
- * knows, and the node that serves each slot.
+ * Parser for the answer of a Redis Cluster node to CLUSTER NODES. The answer has each node that the
+ * answering node knows, and the node that serves each slot.
  *
  * An answer is accepted whole or not at all, and contradictions are named. The parser knows the
  * formats of Redis 6.2 to 8 and Valkey, over TCP and TLS. Answers are bounded by CLUSTER_TEXT_MAX
  * and CLUSTER_NODES_MOST. Safe on any bytes. The parser opens no connection. Any thread.
  *
- * Decisions. An empty host or `?` is unknown to the answering node. An empty host of the answering
- * node itself is the host that weir connected to. Fields behind the host name, and lines that begin
- * with `vars`, are ignored. Nodes in a handshake have no name yet, and are ignored too. Two nodes
- * that serve slots may not have one address.
+ * An empty host or `?` is unknown to the answering node. An empty host of the answering node itself
+ * is the host that weir connected to. Fields behind the host name, and lines that begin with
+ * `vars`, are ignored. Nodes in a handshake have no name yet, and are ignored too. Two nodes that
+ * serve slots may not have one address.
  */
 #ifndef WEIR_UPSTREAM_CLUSTER_NODES_H
 #define WEIR_UPSTREAM_CLUSTER_NODES_H
@@ -43,7 +43,7 @@ struct cluster_node {
     bool is_master, is_replica;  /* neither: unknown yet */
     bool is_failing;             /* the answering node cannot reach this node (`fail?`) */
     bool is_failed;              /* most masters cannot reach this node (`fail`) */
-    bool is_linked;              /* the answering node is this node, or is connected to it */
+    bool is_linked;              /* the answering node is connected to this node, or is this node */
     uint16_t n_slots;            /* number of slots that the node serves */
 };
 
@@ -70,6 +70,6 @@ __attribute__((warn_unused_result)) bool cluster_nodes_read(struct cluster_nodes
 /* The index of the node with this name, or CLUSTER_NOBODY. */
 uint16_t cluster_nodes_find(const struct cluster_nodes *nodes, const char *id);
 
-void cluster_nodes_fini(struct cluster_nodes *nodes); /* safe on zeroed */
+void cluster_nodes_fini(struct cluster_nodes *nodes); /* safe on a zeroed struct */
 
 #endif

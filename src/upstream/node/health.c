@@ -14,7 +14,7 @@
 #define STALL_NS (1 * NS_PER_S)
 /*
  * chosen: this many connections closed during the greeting mean that Redis is away; a few may be
- * those of a deleted user
+ * connections of a deleted user
  */
 #define SHUT_MAX 8
 /* chosen: least time between lanes that are opened to ask for a node's role */
@@ -241,8 +241,8 @@ static bool lose_own_login(struct lanes *lanes, const struct lane *lane)
 static void lose_opening(struct lanes *lanes, const struct lane *lane, const char *why)
 {
     /*
-     * Redis may refuse one more connection while earlier ones stay: only the client of the refused
-     * connection is affected.
+     * Redis may refuse one more connection while earlier connections stay: only the client of the
+     * refused connection is affected.
      */
     if (lane->end == END_REFUSED)
         return;
@@ -342,8 +342,8 @@ static bool health_on_failed(struct lane *lane, bool was_ready, const char *why)
 }
 
 /*
- * Ends the auth proofs of the lane's user: clients of the user must log in again before they send
- * anything, on any lane.
+ * Ends the auth proofs of the lane's user: clients of the user must log in again before their next
+ * request, on any lane.
  */
 static void health_kick(struct lane *lane)
 {

@@ -14,7 +14,7 @@
 /* The value of lanes->base.ops. */
 extern const struct lane_ops health_ops;
 
-/* Open the shared lane for new clients, if such a lane is kept open. */
+/* Open the shared lane for new clients, if lanes->keeps_shared. */
 void health_start(struct lanes *lanes);
 
 /* Retry the node if a retry is due. Returns true if another retry will be due. */

@@ -246,8 +246,8 @@ static void end_look(struct heartbeat *heartbeat)
 }
 
 /*
- * A look that found the node up may wait for PING during a pause: such a look is replaced, to learn
- * the present state.
+ * A look that found the node up may wait for PING during a pause. A new look replaces the waiting
+ * look, to learn the present state.
  */
 static void look(struct heartbeat *heartbeat, const char *user, const char *password)
 {

@@ -19,8 +19,8 @@ struct node *node_new(const struct node_origin *origin)
     node->owned = owned_new();
     proven_init(&node->proven);
     /*
-     * holds until the node itself answers: to serve a client wrongly is worse than to refuse a
-     * client wrongly
+     * The old node's requirement of a password holds until the new node itself answers. Serving a
+     * client wrongly is worse than refusing a client wrongly.
      */
     if (origin->before != NULL)
         atomic_init(&node->auth_generation,

@@ -1,8 +1,8 @@
 /*
- * One server of the upstream: its address, and what workers and the main thread have learnt of the
- * server.
+ * One server of the upstream: its address, and facts that workers and the main thread have learnt
+ * of the server.
  *
- * Reference-counted; any thread. Login, TLS and time-outs are those of the node's upstream.
+ * Reference-counted; any thread. Login, TLS and time-outs are in the node's upstream.
  */
 #ifndef WEIR_UPSTREAM_NODE_H
 #define WEIR_UPSTREAM_NODE_H
@@ -82,7 +82,10 @@ struct node_origin {
     const char *address;       /* address of the endpoint; copied */
     struct endpoint endpoint;  /* of length 0: the address is unknown */
     const struct node *before; /* the node that the new node replaces; NULL: none */
-    /* without `before`: a node to share the contention with; NULL: the new node gets its own */
+    /*
+     * without `before`: a node to share the contention with; NULL: the new node gets a new
+     * contention
+     */
     const struct node *kin;
 };
 
@@ -96,7 +99,7 @@ __attribute__((warn_unused_result)) int node_connect(struct node *node, struct l
                                                      struct loop *loop, const struct link_ops *ops);
 
 /*
- * False: the node's name is not resolved yet, or leads nowhere now. No connection to the node is
+ * False: the node's name is not resolved yet, or has no address now. No connection to the node is
  * possible.
  */
 static inline bool node_has_address(const struct node *node)
@@ -117,15 +120,15 @@ static inline enum node_role node_role(const struct node *node)
 void node_note_trip(struct node *node, uint64_t took_ns);
 
 /*
- * Send nothing more to the node, and close clients that wait there: the node is a replica, and its
- * name leads to a master.
+ * Send nothing more to the node, and close clients that wait at the node. The node is a replica
+ * now, and its name leads to a master.
  */
 void node_demote(struct node *node);
 
 /*
  * Note the role from an answer to HELLO. A master that has become a replica is demoted, for good.
  * In a cluster the role follows from the topology. The main thread asks the nodes, and the node
- * answers calls until other nodes are known to serve the slots.
+ * keeps getting calls until other nodes are known to serve the slots.
  */
 void node_note_role(struct node *node, enum node_role role);
 
@@ -183,13 +186,16 @@ static inline enum nonce_form node_nonce_form(const struct node *node)
     return (enum nonce_form)atomic_load_explicit(&node->nonce_form, memory_order_relaxed);
 }
 
-/* Note a missing permission or feature; logged once, until node_lacks_no_more. */
+/*
+ * node_lacks notes a missing permission or feature. The lack is logged once, until
+ * node_lacks_no_more.
+ */
 void node_lacks(struct node *node, enum lack lack);
 void node_lacks_no_more(struct node *node, enum lack lack);
 
 /*
- * Return the configuration keys of weir's own login, for the log, and the lack when the node
- * refuses that login.
+ * node_login_keys returns the configuration keys of weir's own login, for the log. node_login_lack
+ * returns the lack when the node refuses that login.
  */
 const char *node_login_keys(const struct node *node);
 enum lack node_login_lack(const struct node *node);
@@ -223,7 +229,7 @@ static inline uint32_t node_auth_generation(const struct node *node)
     return atomic_load_explicit(&node->auth_generation, memory_order_acquire);
 }
 
-/* A command has passed that may have set or removed the password. */
+/* weir has passed on a command that may have set or removed the password. */
 static inline void node_end_auth_generation(struct node *node)
 {
     atomic_fetch_add_explicit(&node->auth_generation, 2, memory_order_acq_rel);
@@ -245,8 +251,8 @@ static inline void node_note_auth(struct node *node, bool needs_auth)
 }
 
 /*
- * CLIENT PAUSE ... WRITE has passed. A later pause does not shorten a longer pause. until_ns 0 ends
- * the pause.
+ * weir has passed on CLIENT PAUSE ... WRITE. A later pause does not shorten a longer pause.
+ * until_ns 0 ends the pause.
  */
 static inline void node_pause(struct node *node, uint64_t until_ns)
 {
@@ -263,8 +269,8 @@ static inline bool node_is_paused(const struct node *node, uint64_t now_ns)
 }
 
 /*
- * The estimated reply bytes still to arrive for calls of clients that have left. node_add_left
- * adds; the negative number subtracts.
+ * The estimated reply bytes still to arrive for calls of clients that have left. node_add_left adds
+ * `bytes`; a negative number (modulo 2^64) subtracts.
  */
 static inline uint64_t node_left_bytes(const struct node *node)
 {

@@ -161,7 +161,7 @@ void nodes_adopt(struct nodes *nodes, struct topology *topology)
             nodes_retire(nodes, before[i], i == TOPOLOGY_DEFAULT);
     free(before);
     topology_put(topology_before);
-    /* the tick that served lane users that wait for room may be that of a removed row */
+    /* lane users that wait for room may have been served by the tick of a removed row */
     lanes_tick(&nodes_default_row(nodes)->lanes);
 }
 

@@ -1,6 +1,6 @@
 /*
- * What one worker keeps for each node of its topology: lanes, auth lanes, and a prober, with their
- * shared state.
+ * The state of one worker for each node of the topology: lanes, auth lanes, and a prober. Also the
+ * state that all rows share.
  *
  * Nodes come and go with new topologies. The row of a node that has left the topology is retired.
  * Lanes of a retired row close when their calls are answered, and the row is freed with the last
@@ -75,7 +75,7 @@ struct nodes_sum {
     uint64_t oldest_ns;        /* how long the oldest call has waited */
 };
 
-/* Adds to `sum`. Any thread. */
+/* Adds the counters to `sum`. Any thread. */
 void nodes_sum(const struct nodes *nodes, size_t row, struct nodes_sum *sum);
 
 /* Like nodes_sum, without the nodes that the row had before. */

@@ -1,10 +1,10 @@
 /*
- * Replies that say that Redis has not run a command, including MOVED and ASK. Redis sends such a
- * reply before the command begins.
+ * Replies that say that Redis has not run a command, including MOVED and ASK. Redis sends the reply
+ * before the command begins.
  *
  * Invariant: for rows with a fixed text only the whole reply counts, byte for byte. A script can
- * forge such an error. So only calls on shared lanes are checked, because no script is sent on
- * shared lanes (lane.h). Pure.
+ * forge the reply. Only calls on shared lanes are checked, because no script is sent on shared
+ * lanes (lane.h). Pure.
  */
 #ifndef WEIR_UPSTREAM_NOT_RUN_H
 #define WEIR_UPSTREAM_NOT_RUN_H
@@ -41,8 +41,8 @@ struct not_run_look {
 
 /*
  * Classify the bytes from the beginning of a reply; bytes of later replies may follow. MOVED and
- * ASK are recognised by the error's first word, whatever follows, and are parsed by redirect_parse:
- * clients never see them. `is_cluster`: the node belongs to a cluster.
+ * ASK are recognised by the error's first word, whatever follows, and are parsed by redirect_parse.
+ * Clients never see MOVED or ASK. `is_cluster`: the node belongs to a cluster.
  */
 struct not_run_look not_run_look(struct slice bytes, bool is_cluster);
 
@@ -56,7 +56,7 @@ struct node;
 /*
  * MOVED or ASK: a node of a Redis Cluster names the node that serves a slot, or imports the slot.
  * The address is a hint: it only selects a node of the topology (nodes_row_named), and weir never
- * connects to it.
+ * connects to the address.
  */
 struct redirect {
     bool is_ask;
@@ -67,7 +67,7 @@ struct redirect {
 
 /*
  * True if a whole reply is an error with the first word MOVED or ASK, well-formed or not. Clients
- * never see such a reply.
+ * never see the reply.
  */
 bool redirect_is(struct slice reply);
 

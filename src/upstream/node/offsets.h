@@ -7,8 +7,8 @@
  *
  * A replica has the master's state as of the time when weir asked for the newest offset that the
  * replica has reached. Everything that the master had answered before that time is in the replica.
- * One time shows how far a replica is behind, and whether it has what a client has written or read.
- * No time is estimated.
+ * This time shows how far a replica is behind, and whether the replica has a client's own writes
+ * and reads. No time is estimated.
  *
  * struct offsets is the main thread's; struct reach is written by the main thread and read by
  * workers.
@@ -37,7 +37,7 @@ struct offsets_word {
     char id[OFFSETS_ID + 1]; /* the replication ID that the offset belongs to; "": unknown */
 };
 
-/* Parse INFO's text. False: `info` is no such text. */
+/* Parse INFO's text. False: `info` has another form. */
 __attribute__((warn_unused_result)) bool offsets_read(struct slice info, struct offsets_word *word);
 
 struct offsets_told {

@@ -89,7 +89,7 @@ void prober_init(struct prober *prober, struct lanes *lanes)
 
 struct lane *prober_start(struct prober *prober, struct probe *probe)
 {
-    /* A HELLO in flight may be older than the call in question: such a HELLO does not count. */
+    /* A HELLO in flight may be older than the call in question, and does not count. */
     probe->rounds = prober->is_asking ? ROUNDS + 1 : ROUNDS;
     list_take(&probe->in_prober);
     list_push(&prober->waiting, &probe->in_prober);

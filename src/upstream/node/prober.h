@@ -2,12 +2,12 @@
  * Finds out whether a call that may block in Redis does block. The call blocks if Redis had time to
  * answer, and has not answered.
  *
- * The probe is for a client that has closed its side while such a call is in flight. Waiting for
- * the answer could pop an element from a list for a client that is gone. Closing at once could lose
- * an answer in flight. Redis serves all its connections in each iteration, and so does weir.
- * Several HELLOs in sequence are answered on another lane to the node. A call that was sent before
- * these HELLOs, and still has no answer, blocks. A prober belongs to one worker and one node; the
- * worker's thread only.
+ * The probe is for a client that has closed its side while a call that may block is in flight.
+ * Waiting for the answer could pop an element from a list for a client that is gone. Closing at
+ * once could lose an answer in flight. Redis serves all its connections in each iteration, and so
+ * does weir. Several HELLOs in sequence are answered on another lane to the node. A call that was
+ * sent before these HELLOs, and still has no answer, blocks. A prober belongs to one worker and one
+ * node; the worker's thread only.
  */
 #ifndef WEIR_UPSTREAM_PROBER_H
 #define WEIR_UPSTREAM_PROBER_H
@@ -35,8 +35,8 @@ struct probe {
 void prober_init(struct prober *prober, struct lanes *lanes);
 
 /*
- * Begin to probe: on_over follows, at once if there is no lane. Returns NULL, or a lane that is not
- * ready yet: the caller waits for that lane and calls again.
+ * Begin to probe: on_over follows, at once if no lane can be had. Returns NULL, or a lane that is
+ * not ready yet: the caller waits for that lane and calls again.
  */
 struct lane *prober_start(struct prober *prober, struct probe *probe);
 

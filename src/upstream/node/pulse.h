@@ -23,7 +23,7 @@ enum pulse_state {
     PULSE_SILENT, /* does not answer */
 };
 
-/* What the caller must do now. */
+/* The action for the caller. */
 enum pulse_act {
     PULSE_WAIT,
     PULSE_ASK,

@@ -1,8 +1,8 @@
 /*
  * The servers of the upstream at one moment, and the server of each slot of a Redis Cluster.
  *
- * A topology is immutable, except for what the nodes themselves learn, and for slots. A redirect
- * may assign a slot to another row at once.
+ * A topology is immutable, except for its slots, and for facts that its nodes learn. A redirect may
+ * assign a slot to another row at once.
  *
  * Reference-counted by workers and the main thread; any thread. One server is a topology of one
  * row. A master and its replicas: row 0 is the master. A cluster: rows 0 to n_masters - 1 are the
@@ -54,7 +54,7 @@ static inline uint16_t slot_map_row(const struct slot_map *map, uint16_t slot)
     return atomic_load_explicit(&map->rows[slot], memory_order_acquire);
 }
 
-/* Results of slot_map_row from before this read stay valid while the version is equal. */
+/* Returns the version. Earlier results of slot_map_row stay valid while the version is equal. */
 static inline uint32_t slot_map_version(const struct slot_map *map)
 {
     return atomic_load_explicit(&map->version, memory_order_relaxed);
@@ -107,8 +107,8 @@ struct topology *topology_get(struct topology *topology); /* one more reference;
 void topology_put(struct topology *topology);             /* NULL is allowed */
 
 /*
- * The default node, the first row: clients log in there, and commands go there that no other node
- * is chosen for. With a master and replicas the default node is the master; without a master, a
+ * The default node, the first row: clients log in at this node, and commands without another node
+ * go to this node. With a master and replicas the default node is the master; without a master, a
  * node without an address. In a cluster the default node stays one master for as long as that
  * master serves slots.
  */
@@ -116,8 +116,8 @@ void topology_put(struct topology *topology);             /* NULL is allowed */
 
 /*
  * Classic pub/sub (SUBSCRIBE, PSUBSCRIBE, PUBLISH, PUBSUB) of all clients of a cluster is at one
- * master. Counts and the order of messages are then those of one server. The choice is the master
- * with the smallest address as text, among the masters that serve slots. The rule needs no
+ * master. Counts and the order of messages are then the same as with one server. The choice is the
+ * master with the smallest address as text, among the masters that serve slots. The rule needs no
  * coordination: workers, and other instances of weir that see the same addresses, choose alike.
  */
 

@@ -4,17 +4,18 @@
 --
 -- KEYS: for each call P keys, one for each part, all different within a call. ARGV behind the
 -- prelude's words: P, then for each part the name of its algorithm, a letter, and the algorithm's
--- numbers. For each call the number of equal calls that it stands for may follow. The letters:
+-- numbers. A number for each call may follow: how many equal calls the call stands for. The
+-- letters:
 --
--- -  the part binds
+-- -  refuses calls for which it has no room
 -- s  refuses nothing, and is charged as far as it has room itself (shadow mode)
 -- l  refuses nothing, and is charged nothing (a look)
 --
 -- Behind the letter may be the penalty of the part, as in the prelude's pN:M. The penalty begins
 -- when this part refuses. Reply: for each call the integers of its parts, one part behind the
--- other; the first integer of windows is how many calls fit that part alone. If a part's key holds
--- another value, or can store no more, the part's first integer is the text of the error. All other
--- integers are then 0, and nothing is changed.
+-- other. If a part counts in windows, its first integer is how many calls fit that part alone. If a
+-- part's key holds another value, or can store no more, the part's first integer is the text of the
+-- error. All other integers are then 0, and nothing is changed.
 
 local STRING_WRITES = { 'set', 'del' }
 local algorithms = { funnel = funnel, sliding = sliding, approx = approx, fixed = fixed }

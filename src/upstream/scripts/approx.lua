@@ -1,9 +1,8 @@
 -- An algorithm (decide.lua): two counters in place of a log, at one or several rates. SLIDING
 -- APPROX.
 --
--- Numbers and result are those of sliding.lua. If a key counts in too many other windows, the first
--- integer is the text of that error. A peek charges nothing, so its times are those of the present
--- state.
+-- Numbers and result are as in sliding.lua. If a key counts in too many other windows, the first
+-- integer is the text of an error. A peek charges nothing, so the times are of the present state.
 --
 -- Windows are aligned to multiples of the period. The usage of the sliding window is taken as
 -- current + previous * (part of the previous window inside the sliding window), rounded up. The
@@ -13,13 +12,13 @@
 -- Stored: "a", then for each period moment:current:previous, separated by spaces. The moment, in us
 -- since 1970, is in the current window, and its last digits spell the period, as in fixed.lua. A
 -- call counts in the windows of its own periods alone, whatever the COUNT. A window stays until the
--- window after it has ended; a key has at most MOST windows. A stored window that begins after the
--- next window was left by a clock that went back. Such a window becomes the present window at once,
--- even by a refused call, for otherwise the key would be locked. A stored window that is the next
--- window stays as it is.
+-- window after it has ended; a key has at most MOST windows. If a clock went back, a stored window
+-- may begin after the next window. That window becomes the present window at once, even by a
+-- refused call. Otherwise the key would be locked. A stored window that is the next window stays as
+-- it is.
 --
--- In the former form the moment is the window's beginning, which ends in 00. The period is that of
--- the rate at the same position.
+-- In the old form of the value the moment is the window's beginning, which ends in 00. The period
+-- is the period of the rate at the same position.
 
 local function approx(at)
   local EXACT, MOST = 2 ^ 53, 8 -- and nothing counts more
@@ -72,7 +71,7 @@ local function approx(at)
   end
 
   -- Returns all windows of a value, whether a window was moved back, and the windows by their
-  -- period; nil: the value is not ours.
+  -- period; nil: the value is not weir's.
   local function windows_of(value)
     local kept, brought, named = {}, false, {}
     if not value then return kept, brought, named end

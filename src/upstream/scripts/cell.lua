@@ -1,7 +1,7 @@
 -- Decides calls by GCRA as redis-cell does, for many keys: THROTTLE, CL.THROTTLE.
 --
--- ARGV and reply are those of funnel.lua, with one rate. inc may be 0 or less: a negative inc gives
--- units back.
+-- ARGV and reply are as in funnel.lua, with one rate. The number inc_ns may be 0 or less: a
+-- negative inc_ns gives units back.
 --
 -- Stored: redis-cell's own value, the unix time in ns when the debt is paid (its TAT), in digits.
 -- All rates share this value: each call adds its own time, and nothing is ever cut.
@@ -27,7 +27,7 @@ local function tat(debt)
   return format('%d%09d', s, ns)
 end
 
--- Returns the debt of a stored value; nil: the value is not ours.
+-- Returns the debt of a stored value; nil: the value is not weir's.
 local function debt_of(value)
   if #value > 20 or not match(value, '^%d+$') then return nil end
   local debt = ((tonumber(sub(value, 1, -10)) or 0) - sec) * 1e9 + (sub(value, -9) - nsec)

@@ -1,5 +1,5 @@
 -- How one algorithm decides the calls on one key. An algorithm is a function of the index in ARGV
--- at which its numbers begin. Such a function returns a part:
+-- at which its numbers begin. The function returns a part:
 --
 -- behind   the index in ARGV behind the part's numbers
 -- width    number of integers that the part returns for a key
@@ -18,7 +18,7 @@
 --                          whether a write is needed, and the text of an error if no write is
 --                          possible. Writes nothing.
 -- write(key, value)        writes the state. Returns nil, WRONG, or an error that ends the script
--- check(key)               returns an error if Redis denies a command of write(); the field is nil
+-- check(key)               returns an error if Redis denies a command of write(). check is nil
 --                          if write() has one command only
 -- tell(granted, reply, to) puts the part's integers behind reply[to]; zeros without `granted`
 local function decide(part, key, value, n, reply, to)

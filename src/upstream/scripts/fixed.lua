@@ -1,8 +1,7 @@
 -- An algorithm (decide.lua): a counter for each window of time, at one or several rates. FIXED.
 --
--- Numbers and result are those of sliding.lua. If a key counts in too many other windows, the first
--- integer is the text of that error. A peek charges nothing, so its times are those of the present
--- state.
+-- Numbers and result are as in sliding.lua. If a key counts in too many other windows, the first
+-- integer is the text of an error. A peek charges nothing, so the times are of the present state.
 --
 -- Stored: "w", then for each period moment:count, separated by spaces: the count of the window that
 -- contains this moment, in us since 1970. Windows begin at multiples of their period. The moment's
@@ -10,24 +9,25 @@
 -- moment ...6000005 has the period 60000 ms, and each window contains one such moment.
 --
 -- A call counts in the windows of its own periods alone, whatever the COUNT. A window stays until
--- it ends; a key has at most MOST windows. A stored window that begins after the next window was
--- left by a clock that went back. The count of such a window moves to the present window at once,
--- even by a refused call, for otherwise the key would be locked. A stored window that is the next
--- window stays, so a clock that goes back by a moment admits nothing twice.
+-- it ends; a key has at most MOST windows. If a clock went back, a stored window may begin after
+-- the next window. The count of that window moves to the present window at once, even by a refused
+-- call. Otherwise the key would be locked. A stored window that is the next window stays, so a
+-- clock that goes back by a moment admits nothing twice.
 --
 -- Windows that start with their first use have their start and their ms instead of the moment,
--- start-ms:count, and counts of their own. Such windows begin with the first counted call after the
--- last such window has ended. Such a window that begins later than now is taken to begin now.
+-- start-ms:count, and counts of their own. A window of this kind begins with the first counted call
+-- after the last window of this kind has ended. A window of this kind that begins later than now
+-- counts as beginning now.
 --
 -- Windows of the calendar are named by their kind (d, w or m for day, week and month), their start
--- and their length in s: letter start-length:count. Each zone thus has windows of its own, and this
--- script needs to know no zone. Instead of a period ARGV has the letter and the starts of five
+-- and their length in s: letter start-length:count. Each time zone thus has windows of its own, and
+-- this script needs no time zones. Instead of a period ARGV has the letter and the starts of five
 -- windows, in s since 1970. By weir's clock the second window is the present window. By Redis'
 -- clock any of the first three may be the present window. A stored window that begins at the end of
 -- the next window, or later, was left by a clock that went back.
 --
--- In the former form the moment is the window's beginning, which ends in 00. The period is that of
--- the rate at the same position.
+-- In the old form of the value the moment is the window's beginning, which ends in 00. The period
+-- is the period of the rate at the same position.
 
 local function fixed(at)
   local MOST, COUNTED = 8, 2 ^ 53
@@ -71,8 +71,9 @@ local function fixed(at)
     return (moment - digits) / 100 % 10 ^ digits * 1000
   end
 
-  -- Returns a window of the calendar, relative to now, or nil if the window has ended; whether the
-  -- window was moved back; whether calls of this request count in the window.
+  -- Returns a window of the calendar, relative to now; nil: the window has ended. Second result:
+  -- whether the window was moved back. Third result: whether calls of this request count in the
+  -- window.
   local function calendar_window(letter, start, length, used)
     local here, is_late = present[letter], false
     if here and start >= here.next_over then
@@ -85,7 +86,7 @@ local function fixed(at)
   end
 
   -- Returns the windows of a value, relative to now; whether a window was moved back; the windows
-  -- by their period. nil: the value is not ours.
+  -- by their period. nil: the value is not weir's.
   local function windows_of(value)
     local kept, brought, named = {}, false, {}
     if not value then return kept, brought, named end

@@ -11,21 +11,22 @@
 -- 4 bytes  ns of that time
 -- 4 bytes  the debt when the funnel was last charged, in steps of STEP ns, rounded up
 --
--- A debt grows by calls alone. A debt above the stored debt was left by a clock that went back.
--- Such a debt is cut to the stored debt for good, even by a refused call.
+-- A debt grows by calls alone. A debt larger than the stored debt was left by a clock that went
+-- back. The debt is then cut to the stored debt for good, even by a refused call.
 --
 -- Refused calls that count fill a funnel up to its burst. Forced calls may leave a larger debt, at
--- most OWED. So may borrowing calls, for which room is larger than burst. Given-back units leave a
--- debt of at least 0.
+-- most OWED. Borrowing calls may leave a debt above the burst, too: for borrowing calls, room is
+-- larger than burst. Given-back units leave a debt of at least 0.
 --
 -- A rate charges the funnel of its interval alone, whatever the burst. A funnel that is new to the
--- key begins with the largest debt of the funnels that fit its burst. All funnels stay while a
--- funnel has a debt; a key has at most MOST funnels.
+-- key begins with the largest debt of the key's other funnels. Funnels with a stored debt above the
+-- burst of the new funnel do not count. All funnels stay while a funnel has a debt; a key has at
+-- most MOST funnels.
 --
--- The former form of the value is text: the tag, then a TAT in ns for each rate, in the order of
--- the rates. The tag is in upper case if a time beyond the burst has been reserved. Such funnels
--- have the interval 0, which no rate has, and are removed when they are paid. A reserved time is
--- kept whatever the burst.
+-- The old form of the value is text: the tag, then a TAT in ns for each rate, in the order of the
+-- rates. The tag is in upper case if a time beyond the burst has been reserved. Funnels of the old
+-- form have the interval 0, which no rate has, and are removed when their debt is paid. A reserved
+-- time is kept whatever the burst.
 --
 -- A double holds integers up to 2^53, and ns since 1970 exceed that. Seconds are therefore
 -- subtracted first.
@@ -50,7 +51,7 @@ local function funnel(at)
     return (ns + (-ns) % STEP) / STEP
   end
 
-  -- Return the debt of a TAT, and the TAT of a debt, in seconds and ns.
+  -- debt_of returns the debt of a TAT; tat_of returns the TAT of a debt, in seconds and ns.
   local function debt_of(s, ns)
     return math.max(0, (s - sec) * 1e9 + (ns - nsec))
   end
@@ -73,8 +74,8 @@ local function funnel(at)
     return funnels, false
   end
 
-  -- Returns the funnels of a value, and whether a debt was cut; nil: the value is not ours. A digit
-  -- behind the tag means the text form, because no interval begins with the byte of a digit.
+  -- Returns the funnels of a value, and whether a debt was cut; nil: the value is not weir's. A
+  -- digit behind the tag means the text form, because no interval begins with the byte of a digit.
   local function funnels_of(value)
     if not value then return {}, false end
     if string.match(value, '^%a%d') and sub(value, 1, 1):lower() == tag then return funnels_of_text(value) end

@@ -8,16 +8,16 @@
 -- two zeros.
 --
 -- Stored: a sorted set of "h:" and the token, with the unix time of its expiry in ms as score. The
--- key expires with its last holder. acquire by a holder renews. A release publishes the key to the
--- channel, if the channel's name is not empty. Expired holders are not counted. A write removes at
--- most PRUNED expired holders. Holders have scores of at least 0. Members with lower scores are
--- neither counted nor removed.
+-- key expires with its last holder. An acquire by a present holder renews the permit. A release
+-- publishes the key to the channel, if the channel's name is not empty. Expired holders are not
+-- counted. A write removes at most PRUNED expired holders. Holders have scores of at least 0.
+-- Members with lower scores are neither counted nor removed.
 --
--- A score is a part of a ms below the expiry. The fraction of the score, in 1024ths, spells the
--- granted time: 1 + 16 * e + m is (16 + m) / 16 * 2^e ms, rounded up. A holder that expires later
--- than the granted time from now was left by a clock that went back. When a call is refused, the
--- time of such holders begins now, for at most PRUNED holders at once. A score without a fraction,
--- the former form, stays unchanged.
+-- A score is less than the expiry, by at most one ms. The fraction of the score, in 1024ths, spells
+-- the granted time: 1 + 16 * e + m is (16 + m) / 16 * 2^e ms, rounded up. A holder that expires
+-- later than the granted time from now was left by a clock that went back. When a call is refused,
+-- the time of these holders begins now, for at most PRUNED holders at once. A score without a
+-- fraction is of the old form, and stays unchanged.
 
 local PRUNED = 100
 

@@ -12,15 +12,15 @@
 -- rest  how long after `till` the record is remembered, in ms
 -- log   in a sorted set: until when the other members are needed, in us
 --
--- A penalty that is further from its end than its length was left by a clock that went back. Such a
--- penalty is cut to its length for good, even by a refused call.
+-- A penalty that is further from its end than its length was left by a clock that went back. The
+-- penalty is then cut to its length for good, even by a refused call.
 --
 -- A part (decide.lua) has the record of the present key as `record`, relative to now, with `left`,
 -- the us until the penalty's end. `first` and `longest` are the penalty that follows a refusal, in
 -- ms.
 
--- Nothing below runs if no penalty is requested or stored: readers of a value check its first byte
--- for 112.
+-- The functions of this file do not run if no penalty is requested or stored: readers of a value
+-- check whether its first byte is 112, the letter p.
 
 local made
 local function penalties()

@@ -3,7 +3,7 @@
 -- ARGV begins with the database, the clock in us since 1970 ("": Redis' own), and `how`. `how` is
 -- "1" if nothing is written (a peek), else "0". Letters follow:
 --
--- f     all calls pass, whatever the debt; their cost may be below 0
+-- f     all calls pass, whatever the debt; the cost of a call may be below 0
 -- a     refused calls count too, as far as there is room below the limit
 -- s     windows start with their first use
 -- xN    each call stands for N
@@ -20,8 +20,8 @@ local function failure(reply)
 end
 
 -- Returns an error if Redis would deny one of these commands on `key`. An algorithm with several
--- writes calls denied() before the first write, so that a denied call changes nothing. Each command
--- is checked once. Redis up to 6.2 has no such check.
+-- writes calls denied() before the first write: a denied call then changes nothing. Each command is
+-- checked once. Redis up to 6.2 has no acl_check_cmd.
 local may, asked_about = redis.acl_check_cmd, {}
 local function denied(key, names)
   for _, name in ipairs(may and names or {}) do
@@ -41,13 +41,13 @@ local function fetch(first, last)
 end
 
 -- `front` is set while the next store() puts a record in front of the value (penalty.lua). `value`
--- is all that was read of the key. put(new, ms) returns what is stored instead of `new`, and for
--- how long.
+-- is all that was read of the key. put(new, ms) returns the value that is stored instead of `new`,
+-- and for how many ms.
 local front
 
 -- Stores `new` for `ms` ms ('' or '0': nothing) in place of `value`; false: the key looked absent.
 -- Returns nil; or WRONG if the key has another type; or a table, an error that ends the call. Only
--- the first write of a call can have such an error.
+-- the first write of a call can return a table.
 local function store(key, value, new, ms)
   if front then value, new, ms = front.value, front.put(new, ms) end
   if new == '' or ms == '0' then

@@ -5,9 +5,9 @@
 -- with ("z": a sorted set), and two unused words. Reply: for each key three numbers, of which the
 -- first is 1 if the key was deleted.
 --
--- Only the state of a limit of another algorithm is deleted: a string in the form of such an
+-- Only the state of a limit of another algorithm is deleted: a string in the form of that
 -- algorithm, or the log of SLIDING. Holders of permits and keys that are not weir's stay. If two
--- calls find the same key, one of them deletes it.
+-- calls find the same key, only one call deletes the key.
 
 local RECORD = 19 -- of funnel.lua
 local mine = string.char(tonumber(argv[5]))

@@ -3,8 +3,8 @@
 -- Numbers: cost, R, then R times count, period_us. Result: how many calls fit, which is the number
 -- granted if the algorithm decides alone. Then for each rate three integers: the units in the
 -- window before the calls; the us until another call would pass after the granted calls (0: now,
--- -1: never); the us until the window would be empty. A peek charges nothing, so its times are
--- those of the present state. If the key holds another value: the text of WRONGTYPE and 3 R zeros.
+-- -1: never); the us until the window would be empty. A peek charges nothing, so the times are of
+-- the present state. If the key holds another value: the text of WRONGTYPE and 3 R zeros.
 --
 -- Stored: a sorted set. All units granted at once are one entry, with their unix time in us as
 -- score, named total+units. The total is the number of units counted in this key so far, including
@@ -12,23 +12,22 @@
 -- usage of a window is the newest total less the total where the window begins: two look-ups,
 -- whatever the usage. A unit at t counts at times in [t, t + period), in the windows of all rates,
 -- whatever the rates of its call were. Only a call that counts adds or prunes entries, and prunes
--- at most PRUNED entries. Entries of the future were left by a clock that went back. Such entries
--- become one entry of now at once, for otherwise the key would be locked.
+-- at most PRUNED entries. Entries of the future were left by a clock that went back. Entries of the
+-- future become one entry of now at once. Otherwise the key would be locked.
 --
 -- Refused calls that count are an entry like granted calls, of at most as many units as the largest
 -- count. Given-back units are taken from the newest entries of this call's longest window.
 --
 -- The key lives as long as the longest period of a granted call needs the key: no call shortens
 -- that time. While the key lives beyond this call's longest period, no entry counts as expired.
--- Entries older than the newest KEPT entries are removed all the same, for no rate counts more
--- units.
+-- Entries older than the newest KEPT entries are removed even then, for no rate counts more units.
 --
 -- A penalty (penalty.lua) is one more member behind the entries, and says until when the log is
 -- needed. That member is not counted: look-ups from the end begin `top` members before the end.
 --
--- In the former form entries have no totals, and each unit is an entry, named time:sequence. Such a
--- set is read as it is. The first call that writes turns the longest window into one entry with the
--- time of the newest unit, so no unit leaves too early.
+-- In the old form of the set entries have no totals, and each unit is an entry, named
+-- time:sequence. A set of the old form is read as it is. The first call that writes turns the
+-- longest window into one entry with the time of the newest unit, so no unit leaves too early.
 
 local function sliding(at)
   local PRUNED, KEPT, AT_ONCE = 100, 10000, 1000
@@ -57,7 +56,7 @@ local function sliding(at)
   end
 
   -- Returns the total at the beginning of the window that excludes scores up to `limit`, and
-  -- whether an entry with such a score is left.
+  -- whether an entry with a score up to `limit` is left.
   local function total_until(key, limit)
     local total = read(redis.call('ZREVRANGEBYSCORE', key, limit, '-inf', 'LIMIT', 0, 1)[1])
     if total then return total, true end

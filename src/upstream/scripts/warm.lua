@@ -5,12 +5,13 @@
 -- the time that one call takes by that interval; the largest debt with which a call still passes;
 -- the warm-up. Result: two integers, the debt and the rest before the calls, both in ns.
 --
--- The rest is the time without a debt, less what has been taken since. The rest is at most the
--- warm-up, which is also the first value of the rest. A call that takes t takes t from the rest
--- too, as far as the rest reaches. Each ns of the rest beyond half of the warm-up adds more than 1
--- ns to the debt, up to 3 ns at full rest. The price grows along a straight line. Taking all of a
--- rest r thus adds 2 (r - w/2)^2 / w besides, where w is the warm-up. A call adds the difference
--- between the rests before and after, rounded up to whole ns for all calls that come together.
+-- The rest is the time without a debt, less the time that calls have taken since. The rest is at
+-- most the warm-up, which is also the first value of the rest. A call that takes t takes t from the
+-- rest too, as far as the rest reaches. Each ns of the rest beyond half of the warm-up adds more
+-- than 1 ns to the debt, up to 3 ns at full rest. The price grows along a straight line. Taking all
+-- of a rest r thus adds 2 (r - w/2)^2 / w besides, where w is the warm-up. A call adds the
+-- difference between the rests before and after, rounded up to whole ns for all calls that come
+-- together.
 --
 -- Stored: "g", then RECORD bytes for each record, numbers with the highest byte first:
 --
@@ -22,7 +23,8 @@
 --
 -- A record that was written later than now was left by a clock that went back: its debt and rest
 -- stay as written, for good. A record that is new to the key begins at full rest, with the largest
--- debt of the key. Records stay until they are as in the beginning; a key has at most MOST records.
+-- debt of the key. A record stays until its debt is 0 and its rest is full; a key has at most MOST
+-- records.
 
 local function warm(at)
   local RECORD, MOST = 33, 8
