@@ -6,7 +6,7 @@
 
 #define FIRST_ROOM 256
 
-/* Doubles the room, so that n bytes are copied less than twice. */
+/* Doubles the room, so that each byte is copied less than twice on average. */
 char *bytes_reserve(struct bytes *bytes, size_t n, size_t most)
 {
     size_t room = bytes->room > 0 ? bytes->room : FIRST_ROOM;

@@ -113,7 +113,7 @@ static size_t chunk_of(const struct shared_set *set, struct slice name)
     return low;
 }
 
-/* Returns the first of the n entries that is not before the name. */
+/* Returns the index of the first of n entries that is not before the name; n if there is none. */
 static size_t shared_set_index_of(struct shared_entry *const *entries, size_t n, struct slice name)
 {
     size_t low = 0, high = n;

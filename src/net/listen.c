@@ -33,8 +33,8 @@ static bool is_live(const struct endpoint *at)
 }
 
 /*
- * True if the path is a socket file without a listening process. If false, errno is EADDRINUSE or
- * ENOTSOCK.
+ * True if the path is a socket file without a listening process. If false, errno says why, for
+ * example EADDRINUSE or ENOTSOCK.
  */
 static bool is_left_over(const struct endpoint *at)
 {

@@ -12,8 +12,7 @@
 #define HOPS_MAX 5
 
 enum wait_for {
-    /* until failover-wait ends; a promotion takes longer than the retry intervals */
-    WAIT_FOR_MASTER,
+    WAIT_FOR_MASTER,  /* until failover-wait ends */
     WAIT_FOR_CLUSTER, /* until failover-wait ends */
     WAIT_FOR_KEYS,    /* until redirect-timeout ends */
 };
@@ -189,7 +188,7 @@ static void routes_count(const struct script_node *node, enum lane_redirect redi
     count_add(&node->base.lanes->base.counts.redirects[redirect], 1);
 }
 
-/* Counts a batch of a cluster that fails, at the node that serves its slot now. */
+/* On a cluster: counts a failed batch at the node that serves the batch's slot now. */
 static void routes_count_given_up(struct routes *routes, const struct batch *batch)
 {
     const struct script_node *node = routes->is_cluster ? serving(routes, batch->slot) : NULL;
@@ -228,7 +227,7 @@ static bool routes_may_wait(struct routes *routes, struct batch *batch, struct s
     return true;
 }
 
-/* Retries the batch after an interval. The wait ends `wait_ns` after the first refusal. */
+/* Retries the batch after an interval. The wait ends when the time for `wait` is over. */
 static void routes_hold(struct routes *routes, struct batch *batch, struct slice error,
                         bool is_away, enum wait_for wait)
 {
@@ -314,8 +313,8 @@ static void routes_on_due(struct alarm *alarm)
 static const struct slice moved = {"-UPSTREAM moved\r\n", sizeof "-UPSTREAM moved\r\n" - 1};
 
 /*
- * Redis has answered that it is no master. Until failover-wait ends a new master may appear, even
- * if the node becomes unreachable.
+ * Redis has answered that it is no master, or loads its data. Until failover-wait ends a master may
+ * appear, even if the node becomes unreachable.
  */
 static void be_refused(struct routes *routes, struct batch *batch, struct slice error)
 {
@@ -435,8 +434,8 @@ void routes_take_error(struct routes *routes, struct batch *batch, struct slice 
 }
 
 /*
- * Batches that wait for a master keep waiting. A call that has waited for a window or a permit
- * waits for a master too.
+ * Batches that wait for a master keep waiting. So does a decision that has waited for its rate or
+ * for a permit (LIMIT ... WAIT).
  */
 void routes_take_lack(struct routes *routes, struct batch *batch, struct slice error, bool is_away)
 {
@@ -452,7 +451,7 @@ void routes_take_lack(struct routes *routes, struct batch *batch, struct slice e
 
 /* ---- another topology ---- */
 
-/* True if the lanes belong to a row of this worker that decides calls. */
+/* True if the lanes lead to a node that decides calls: a master, or the default node. */
 static bool has_lanes(const struct routes *routes, const struct lanes *lanes)
 {
     const struct nodes *nodes = routes->nodes;

@@ -7,7 +7,7 @@
 
 #include "base/slice.h"
 
-#define EMIT_HEADER_MAX 24 /* a type byte, 20 digits and CRLF */
+#define EMIT_HEADER_MAX 24 /* a type byte, a sign, 20 digits and CRLF */
 
 /*
  * Writes a type byte, a number and CRLF: "*n\r\n", "$n\r\n", ":n\r\n". `out` has at least

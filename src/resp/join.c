@@ -1,4 +1,4 @@
-/* element_head reads the type and the number of a reply; reply_scan finds the ends of elements. */
+/* element_head reads type and number of a reply; element_next finds the ends of elements. */
 #include "resp/join.h"
 
 #include <stdlib.h>

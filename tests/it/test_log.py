@@ -268,7 +268,7 @@ def full_pipe():
 @pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
 @pytest.mark.parametrize("log", ["stderr", "/dev/full", "/dev/full, stderr", "{folder}/weir.log, stderr"])
 def test_its_end_waits_for_no_reader(log, again, full_pipe, farm, redis):
-    """Also with a file that cannot be written, which stderr cannot report."""
+    """Stderr is a full pipe. weir ends also if a log file cannot be written."""
     weir = farm.weir(redis, wait=False, stderr=full_pipe, listen="unix:{folder}/weir.sock", log=log)
     wait_until(lambda: answers(str(weir.folder / "weir.sock")), "weir serves", 20)
     weir.signal(signal.SIGTERM)

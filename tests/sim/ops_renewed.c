@@ -1,13 +1,13 @@
 /*
  * LIMIT CHECK with a limit that operators move to other algorithms. A key keeps its count, or
- * starts anew. No client gets an error for a key of the wrong kind.
+ * starts anew. Only PEEK may get an error for a key of another algorithm.
  */
 #include <string.h>
 
 #include "tests/sim/ops.h"
 #include "tests/sim/run.h"
 
-/* counts of the limit spare: plan.c, ops_operator.c and here */
+/* Counts of the limit named `spare`. plan.c and ops_operator.c must have these counts too. */
 static const int64_t counts[] = {5, 7, 8};
 #define N_COUNTS (sizeof counts / sizeof counts[0])
 static const char *const lines[] = {"sliding 5/1d", "fixed 7/1d", "approx 8/1d", "funnel 5/1d",
@@ -61,7 +61,7 @@ static const char *judge_numbers(const struct act *act, const int64_t numbers[FI
         return "it passed, and is not charged";
     bool is_known = *used > 0 && numbers[2] > 0; /* in shadow mode more passes than the count */
     bool is_wrong = is_known && now != *used - 1 + charge && now != charge;
-    /* PEEK keeps the state of the other algorithm and does not see it */
+    /* PEEK keeps the state of the former algorithm, and does not see it */
     if (!is_look(act) || now > 0)
         *used = numbers[2] > 0 ? now + 1 : 0;
     return is_wrong ? "neither what was counted nor a new key" : NULL;

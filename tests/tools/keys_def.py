@@ -15,7 +15,7 @@ class Key:
     default: str  # None: no default
     value: str    # in words; a backquoted word is a word of the file
     is_list: bool
-    when: str     # a key of RELOAD
+    when: str     # one of the words in RELOAD
     about: str
 
 

@@ -9,7 +9,7 @@
 #include "front/client/timeouts.h"
 #include "front/client/unbound.h"
 
-/* for this long after an outage an address may connect again uncounted */
+/* for this long after an outage a connection of a known address is not charged to `connects` */
 #define AGAIN_NS (10 * NS_PER_S)
 
 /*
@@ -197,7 +197,7 @@ static bool charge_connection(struct client *client, const struct charge_target 
 
 /*
  * Finds the client's policy and subject by the present facts, and charges the units of this step.
- * False: one connection too many, or out of memory, and the client is closed.
+ * False: there is one connection too many. Also false if memory is out; the client is then closed.
  */
 static bool identify(struct client *client, enum step step)
 {
@@ -294,7 +294,7 @@ static void binding_let_go(struct client *client)
         payer_let_keyed_go(client);
 }
 
-/* Counts the connection for the charge target that binds it now, without asking the gate. */
+/* Counts the connection for the charge target that binds it now. The gate cannot refuse it. */
 static void attach_connection(struct client *client, const struct charge_target *target)
 {
     if (client->unbound == NULL && target->policy != NULL &&
@@ -309,7 +309,7 @@ bool binding_renew(struct client *client)
     if (old != NULL)
         binding_let_go(client);
     client->generation = client->front->generation;
-    client->silent_looks = 0; /* the new idle-timeout sets the time between looks */
+    client->silent_looks = 0; /* the new idle-timeout sets the time between checks for silence */
     unbound_retake(client);
     if (old == NULL)
         return true; /* the PROXY header is not complete */
@@ -331,9 +331,9 @@ bool binding_renew(struct client *client)
 
 /*
  * Moves a client that shares the overflow subject to its own subject, once there is room. The
- * subject may exist already, for another connection of the same party. The party could otherwise
- * spend from both subjects. The charges of the connection and its calls move along without asking
- * the gate.
+ * subject may exist already, for another connection of the same party. Without the move the party
+ * could spend from both subjects. The charges of the connection and its calls move along without
+ * asking the gate.
  */
 void binding_leave_overflow(struct client *client)
 {

@@ -689,7 +689,7 @@ void parts_join(const struct compound *compound, struct build *out)
 
 void parts_go_on(struct compound *compound)
 {
-    compound->n_left++; /* keeps the compound until all parts are done */
+    compound->n_left++; /* keeps the compound until this loop is done */
     for (uint32_t i = 0; compound->is_lent && i < compound->n_parts; i++)
         lent_go_on(&compound->parts[i].way.lent);
     end_one(compound);

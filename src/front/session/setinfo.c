@@ -16,7 +16,7 @@ static enum word setinfo_word_of(struct slice word)
     return slice_is_word(word, SLICE("lib-ver")) ? WORD_VERSION : WORD_NEITHER;
 }
 
-/* True if Redis would accept the text. */
+/* True if Redis would accept the text, and the text has at most LIBRARY_TEXT_MAX bytes. */
 static bool is_text(struct slice value)
 {
     for (size_t i = 0; i < value.len; i++)
@@ -25,7 +25,7 @@ static bool is_text(struct slice value)
     return value.len <= LIBRARY_TEXT_MAX;
 }
 
-/* `client` is the command's first word: CLIENT, or weir's own spelling of CLIENT. */
+/* `client` is the command's first word: CLIENT, or weir's own spelling of it (own_words.h). */
 static void send_setinfo(struct lane *lane, const struct lane_user *lane_user, struct slice client,
                          struct slice word, struct slice value)
 {
@@ -46,8 +46,9 @@ static bool is_for_good(const struct client *client, const struct lane *lane)
 }
 
 /*
- * Sends CLIENT SETINFO with weir's own text. Redis decides whether the client may use the command,
- * and checks the word. The client's text is not set on the lane.
+ * Sends CLIENT SETINFO with weir's own text on a shared lane, with an empty text on a private lane.
+ * Redis decides whether the client may use the command, and checks the word. The client's text is
+ * not set on the lane.
  */
 static void send_stand_in(struct client *client, struct lane *lane, struct slice word)
 {

@@ -17,7 +17,7 @@
 
 #define WHY_ROOM 512
 
-/* ---- checks for admin commands without effect ---- */
+/* ---- checks that an admin command would have an effect ---- */
 
 static void on_unknown(void *arg, struct slice class, struct slice unknown, struct slice near)
 {
@@ -35,8 +35,8 @@ static void on_unknown(void *arg, struct slice class, struct slice unknown, stru
 
 /*
  * Returns NULL, or an error (heap) if the line names a command or category that `table` does not
- * know. The check passes over classes that the operator has defined: its set of classes is empty,
- * so class_find returns a class only for a line that spells out commands.
+ * know. The check looks up the class among the built-in classes only, and passes over the classes
+ * that the operator has defined.
  */
 static char *check_class(const struct line_name *name, const struct command_table *table)
 {
@@ -50,8 +50,8 @@ static char *check_class(const struct line_name *name, const struct command_tabl
 }
 
 /*
- * Returns NULL, or an error (heap): the line cannot be set for one subject or for a time, or
- * another policy binds the subject.
+ * Returns NULL, or an error (heap): the line cannot be set for one subject or for a time, or not
+ * this policy binds the subject.
  */
 static char *check_line_subject(const struct admin_command *admin_command,
                                 const struct line_name *name, const struct identity *identity,

@@ -3,7 +3,7 @@
  * each node how far the node is behind (upstream/node/offsets.h).
  *
  *     tick             each master is asked (a cluster has several)
- *     master answers   its replicas are asked: most have reached the reported offset
+ *     master answers   its replicas are asked; by then most have reached the reported offset
  *     next tick        a replica that has not answered is no longer in sync
  *
  * Workers may begin a round early (upstream_poll). Main thread.

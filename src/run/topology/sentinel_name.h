@@ -19,7 +19,7 @@
 enum name_news {
     NAME_FOUND, /* the sentinel has an address, and had none before */
     NAME_MOVED, /* the address in use is gone, and another is in use */
-    NAME_LOST,  /* the sentinel has no address, and never had one */
+    NAME_LOST,  /* a lookup failed, and no earlier lookup had found an address */
 };
 
 struct sentinel_name {

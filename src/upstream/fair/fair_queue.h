@@ -3,12 +3,13 @@
  * time.
  *
  *     sender asks -- fair_room: the work it may send, or none --> fair_wait
- *                 -- fair_sent
+ *     sender sends -- fair_sent: the work is charged
  *     answers     -- fair_answered ... fair_iteration: wakes the next senders, each with a grant
  *
  * All work is in ns of Redis' time. The cost of a request is known (limit/command/command_costs.h),
  * and is charged when the request is sent. The bytes of replies are charged when they arrive
- * (FAIR_BYTES_PER_NS). A subject that sends alone is not limited. As soon as several subjects send:
+ * (FAIR_BYTES_PER_NS). A subject that sends alone gets all of Redis. As soon as several subjects
+ * send:
  *
  * - all work in flight fits in one window (struct send_window). Each worker has a part of the
  *   window, in proportion to the weight of its waiting flows;
@@ -62,8 +63,8 @@
  * Work is estimated by the cost table. Before weir has asked Redis for costs, an estimate may be
  * ten times the time that a command takes. Redis then does a window of work in a tenth of the time.
  * The window is therefore multiplied by the speed: work answered / time waited in the latest
- * period, from 1 to WINDOW_SPEED_MOST. If requests waited for less than half of the period the
- * speed is 1. When the table learns the cost, the window follows within a period.
+ * period, from 1 to 16. If requests waited for less than half of the period the speed is 1. When
+ * the table learns the cost, the window follows within a period.
  */
 #define WINDOW_SLACK_NS (150 * NS_PER_US) /* the least */
 #define WINDOW_SLACK_MOST_NS (20 * NS_PER_MS)
@@ -74,11 +75,11 @@
 #define WINDOW_SHRINK 8
 #define WINDOW_WORK_MORE 8  /* work may exceed the table's estimate by 1 / WINDOW_WORK_MORE */
 #define WINDOW_SPEED_ONE 64 /* speed while the cost table is right */
-/* The table's cost of PING is 2 us before weir has asked Redis, and 0.15 us afterwards. */
+/* 16: the table's cost of PING is 2 us before weir has asked Redis, and 0.15 us afterwards. */
 #define WINDOW_SPEED_MOST (16 * WINDOW_SPEED_ONE)
 
 struct send_window {
-    uint64_t trip_ns; /* the least recent round trip; 0: not known */
+    uint64_t trip_ns; /* the shortest round trip of the last seconds; 0: not known */
     uint64_t more_ns; /* slack beyond WINDOW_SLACK_NS */
     uint32_t faster;  /* speed beyond one, in 1 / WINDOW_SPEED_ONE */
     /* Of the newest batch of answers: */
@@ -297,7 +298,7 @@ void fair_answered(struct sender *sender, uint32_t n, uint64_t sent_ns, uint64_t
 /* The sender's work in flight will probably not be answered: stop counting that work. */
 void fair_forget(struct sender *sender);
 
-/* Call once in each iteration, before woken links are called. `is_open`: no sender must wait. */
+/* Call once in each iteration, before woken links are called. `is_open`: all senders may send. */
 void fair_iteration(struct fair_queue *queue, bool is_open);
 
 /*

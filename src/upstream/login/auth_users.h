@@ -3,9 +3,8 @@
  * the passwords for opening lanes.
  *
  * A proof says that Redis has answered +OK, on an auth lane, to a client's own login. A proof holds
- * in one auth generation of its user. An auth generation lasts while at least one connection of the
- * user is open. Redis closes the user's connections when the user is deleted or killed, which ends
- * the proof. The auth generation ends
+ * in one auth generation of its user. Redis closes the user's connections when the user is deleted
+ * or killed, which ends the proof. The auth generation ends
  *
  * - when Redis or the network closes a connection of the user: auth_user_kicked;
  * - when the last connection of the user closes: auth_user_close.
@@ -16,8 +15,8 @@
  * weir may learn late that an auth generation has ended: shared.h says which lanes suit a proof.
  *
  * The generation's number is even while no connection is open, and odd while a connection is open.
- * An answer that is older than the first open connection proves only the login of that connection.
- * Any other password may have been revoked in between, without weir's notice.
+ * Redis' answer to a login may be older than the first open connection. Such an answer proves no
+ * other password: Redis may have revoked it before that connection, and weir would not notice.
  *
  * A struct auth_users lives in struct lane_base. A user outlives the table while a proof or a lane
  * refers to the user. The worker's thread only.

@@ -1,1 +1,1 @@
-"""What tests share: servers, clients, and how to ask and compare them."""
+"""What tests share: servers, clients, and ways to ask them and to compare their replies."""
