@@ -308,14 +308,14 @@ static void find_blocks(struct findings *findings, const struct snapshot *s)
 /* ---- errors ---- */
 
 static void find_errors(struct findings *findings, const struct snapshot *s, enum series series,
-                        enum finding_level level, const char *whose)
+                        enum finding_level level, const char *owner)
 {
     double errors = now(s, series);
     double commands = now(s, SERIES_COMMANDS);
     if (errors <= 0 || errors < commands * ERRORS_MANY)
         return;
     struct finding *finding = findings_add(findings, level, "commands-card");
-    text_print(&finding->title, "%s answers ", whose);
+    text_print(&finding->title, "%s answers ", owner);
     figure_rate(&finding->title, errors);
     text_add(&finding->title, SLICE(" errors/s"));
     text_add(&finding->more, SLICE("to "));

@@ -104,7 +104,7 @@ static void report_standing(struct build *out, const struct report_subject *subj
     build_int(out, report_ms_up(now.reset_after_ns));
 }
 
-static void who(struct build *out, const struct report_subject *subject)
+static void report_put_subject(struct build *out, const struct report_subject *subject)
 {
     const struct policy *policy = subject->target.policy;
     report_field(out, "subject", subject->name);
@@ -154,7 +154,7 @@ void report_status(struct build *out, const struct policies *policies,
 {
     unsigned n = count_limits(subject);
     build_map(out, 4 + SHARE_FIELDS + (subject->block != NULL));
-    who(out, subject);
+    report_put_subject(out, subject);
     report_field(out, "mode", mode_of(policies));
     blocked(out, subject, now_ns);
     build_bulk_str(out, "limits");
@@ -336,7 +336,7 @@ enum gate report_explain(struct build *out, const struct policies *policies,
     bool tells_server = call->server.len > 0;
     size_t n_fields = 14 + SHARE_FIELDS + (subject->block != NULL);
     build_map(out, n_fields + (tells_server ? 2 : 0) + (call->is_of_cluster ? 1 : 0));
-    who(out, subject);
+    report_put_subject(out, subject);
     report_field(out, "mode", mode_of(policies));
     blocked(out, subject, ask->now_ns);
     report_field(out, "command",

@@ -24,9 +24,9 @@ static void on_stage(void *arg, enum worker_stage stage)
     struct drain *drain = arg;
     if (stage == WORKER_IS_DEAF) {
         listening_shut(drain->listening, drain->has_successor);
-        log_info("%sweir no longer accepts connections", drain->who);
+        log_info("%sweir no longer accepts connections", drain->prefix);
     } else {
-        log_info("%sall clients are gone", drain->who);
+        log_info("%sall clients are gone", drain->prefix);
         drain->on_over(drain->arg);
     }
 }
@@ -57,7 +57,7 @@ static void on_telling(uv_timer_t *timer)
     uint64_t over_ns = clock_ns() - drain->began_ns;
     uint64_t left_ns = drain->timeout_ns > over_ns ? drain->timeout_ns - over_ns : 0;
     if (n > 0)
-        log_info("%sdraining: %u client%s left, closed in %.1f s: %s", drain->who, n,
+        log_info("%sdraining: %u client%s left, closed in %.1f s: %s", drain->prefix, n,
                  n == 1 ? " is" : "s are", (double)left_ns / (double)NS_PER_S, holders);
 }
 
@@ -66,8 +66,8 @@ static void drain_on_deadline(uv_timer_t *timer)
     struct drain *drain = timer->data;
     char holders[HOLDERS_ROOM];
     bool is_known = list_holders(drain, holders) > 0;
-    log_warn("%sdrain-timeout is over: weir closes %u clients with unfinished work%s%s", drain->who,
-             atomic_load(drain->clients), is_known ? ": " : "", holders);
+    log_warn("%sdrain-timeout is over: weir closes %u clients with unfinished work%s%s",
+             drain->prefix, atomic_load(drain->clients), is_known ? ": " : "", holders);
     drain->on_over(drain->arg);
 }
 
@@ -87,7 +87,7 @@ void drain_begin(struct drain *drain, struct loop *loop, bool has_successor)
     drain->is_on = true;
     drain->has_successor = has_successor;
     if (has_successor)
-        snprintf(drain->who, sizeof drain->who, "process %d: ", getpid());
+        snprintf(drain->prefix, sizeof drain->prefix, "process %d: ", getpid());
     uv_timer_init(&loop->uv, &drain->deadline);
     drain->deadline.data = drain;
     drain->began_ns = clock_ns();

@@ -31,7 +31,7 @@ struct drain {
     uint64_t began_ns;
     bool is_on;
     bool has_successor;
-    char who[24]; /* begins log lines: "process 4711: " with a successor; else "" */
+    char prefix[24]; /* begins log lines: "process 4711: " with a successor; else "" */
 };
 
 /*

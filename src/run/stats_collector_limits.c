@@ -255,14 +255,14 @@ static void rank_holder(struct snapshot_limit *limit, const struct top_entry *ro
  */
 static void raise_to(struct snapshot_limit *limit, double used, const struct top_entry *row)
 {
-    struct slice who = row != NULL ? slice_of(row->subject, row->subject_len) : SLICE("");
+    struct slice fullest_name = row != NULL ? slice_of(row->subject, row->subject_len) : SLICE("");
     used = used < 1 ? used : 1;
     if (row != NULL && used > 0)
         rank_holder(limit, row, used);
     if (used <= limit->used)
         return;
     limit->used = used;
-    snprintf(limit->fullest, sizeof limit->fullest, "%.*s", (int)who.len, who.at);
+    snprintf(limit->fullest, sizeof limit->fullest, "%.*s", (int)fullest_name.len, fullest_name.at);
 }
 
 /*

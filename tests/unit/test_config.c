@@ -88,8 +88,8 @@ static const struct mistake key_mistakes[] = {
     {"[limit n]\nwhen-dwn = allow\nfixed = 1/s\n",
      "weir.conf:2: [limit n] when-dwn: unknown key (did you mean when-down?)\n"},
     {"[limit n:m]\nfixed = 1/s\n[limit N]\nfixed = 1/s\n[limit n:]\nfixed = 1/s\n",
-     "weir.conf:1: [limit n:m]: the limit would share keys with [limit n], whose keys begin with \"n:\": rename it\n"
-     "weir.conf:5: [limit n:]: the limit would share keys with [limit n], whose keys begin with \"n:\": rename it\n"},
+     "weir.conf:1: [limit n:m]: the limit would share keys with [limit n]: keys there begin with \"n:\": rename it\n"
+     "weir.conf:5: [limit n:]: the limit would share keys with [limit n]: keys there begin with \"n:\": rename it\n"},
     {"[limit n]\nover = shade\nfixed = 1/s\n",
      "weir.conf:2: [limit n] over: \"shade\" is neither refuse nor shadow\n"},
     {"[limit n]\nwhen-down = never\nfixed = 1/s\n",

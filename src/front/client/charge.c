@@ -41,7 +41,7 @@ static uint32_t waits_for(const struct verdict *verdict)
 /*
  * Makes the client wait. Returns GATE_WAIT, or GATE_CLOSE: out of memory, and the client is closed.
  */
-static enum gate charge_wait(struct client *client, const struct charge_target *whose,
+static enum gate charge_wait(struct client *client, const struct charge_target *stopped,
                              uint64_t headed_ns, const struct verdict *verdict)
 {
     struct meter *meter = meter_make(client);
@@ -50,7 +50,7 @@ static enum gate charge_wait(struct client *client, const struct charge_target *
         client_close_starved(client);
         return GATE_CLOSE;
     }
-    front_note_stopped(client->front, whose, verdict->limit, OFFENDER_DELAYED);
+    front_note_stopped(client->front, stopped, verdict->limit, OFFENDER_DELAYED);
     meter->headed_ns = headed_ns;
     meter->waited_for = waits_for(verdict);
     meter->positions = verdict->positions;
@@ -327,9 +327,9 @@ static bool is_others(const struct charge_target *target, const struct charge_ta
 }
 
 /* The charge target of the limit that decided: the keyed subject's, or the connection's own. */
-static const struct charge_target *whose(const struct charge_target *target,
-                                         const struct charge_target *own,
-                                         const struct verdict *verdict)
+static const struct charge_target *deciding_target(const struct charge_target *target,
+                                                   const struct charge_target *own,
+                                                   const struct verdict *verdict)
 {
     enum unit unit = (enum unit)verdict->limit->unit;
     const struct policy *policy = target->policy;
@@ -343,7 +343,7 @@ static const struct charge_target *whose_would(const struct charge_target *targe
                                                const struct charge_target *own,
                                                const struct verdict *verdict)
 {
-    return verdict->would == GATE_PASS ? own : whose(target, own, verdict);
+    return verdict->would == GATE_PASS ? own : deciding_target(target, own, verdict);
 }
 
 static void charge_note_refused(struct client *client, const struct charge_target *target,
@@ -391,15 +391,16 @@ enum gate charge_ask(struct client *client, const struct request *request, struc
                          : gate_ask(&target, &ask, front->limit_counters, verdict);
     keep_positions(client, &ask, verdict);
     if (gate == GATE_WAIT)
-        return charge_wait(client, whose(&target, &own, verdict), ask.headed_ns, verdict);
+        return charge_wait(client, deciding_target(&target, &own, verdict), ask.headed_ns, verdict);
     if (gate != GATE_PASS)
-        charge_note_refused(client, whose(&target, &own, verdict), verdict);
+        charge_note_refused(client, deciding_target(&target, &own, verdict), verdict);
     else
         count_call(client, verdict->counted);
     if (gate == GATE_PASS && verdict->virtual_ns != 0)
         (void)keep_virtual(client, whose_would(&target, &own, verdict), verdict);
     if (gate == GATE_PASS && verdict->is_shadowed)
-        front_note_stopped(front, whose(&target, &own, verdict), verdict->limit, OFFENDER_SHADOWED);
+        front_note_stopped(front, deciding_target(&target, &own, verdict), verdict->limit,
+                           OFFENDER_SHADOWED);
     return charge_settle(client, &target, request->command, gate);
 }
 
@@ -432,7 +433,7 @@ enum gate charge_ask_refusal(struct client *client, const struct request *reques
     }
     if (gate == GATE_PASS)
         return GATE_PASS;
-    charge_note_refused(client, whose(&target, &own, verdict), verdict);
+    charge_note_refused(client, deciding_target(&target, &own, verdict), verdict);
     return charge_settle(client, &target, request->command, gate);
 }
 

@@ -124,12 +124,13 @@ static void print_why(const struct client *client, char *out, size_t size)
 
 static void name_holder(const struct client *client, char out[DRAIN_LINE])
 {
-    char who[SESSION_TEXT], why[WHY_ROOM];
+    char session_text[SESSION_TEXT], why[WHY_ROOM];
     struct slice name = session_name(client);
     int shown = (int)(name.len < 64 ? name.len : 64);
-    session_print(client, who);
+    session_print(client, session_text);
     print_why(client, why, sizeof why);
-    snprintf(out, DRAIN_LINE, "%s%s%.*s (%s)", who, shown > 0 ? " name:" : "", shown, name.at, why);
+    snprintf(out, DRAIN_LINE, "%s%s%.*s (%s)", session_text, shown > 0 ? " name:" : "", shown,
+             name.at, why);
 }
 
 static void note_holders(struct front *front)

@@ -246,12 +246,12 @@ static size_t feed_pass(struct client *client, const char *data, size_t n)
         return n;
     }
     if (!passage->is_refused && client->lane_user.lane != NULL) {
+        if (result == SCAN_FRAME)
+            fair_share_note_passed(client, timing_command(client->front, passage->tag), passage);
         lane_send_more(&client->lane_user, data, used, result == SCAN_FRAME);
         charge_bytes_in(client, used, passage->counted);
     }
     if (result == SCAN_FRAME) {
-        if (!passage->is_refused)
-            fair_share_note_passed(client, timing_command(client->front, passage->tag), passage);
         free(passage);
         client->extra->passage = NULL;
         timeouts_end_request(client);

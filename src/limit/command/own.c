@@ -3,10 +3,10 @@
 #include "resp/argv.h"
 
 enum control { LIMITED, READING, CONTROL };
-enum who { ANYBODY, OPERATOR };
+enum sender { ANYBODY, OPERATOR };
 
 static const struct own rows[] = {
-#define OWN(name_, arity_, class, who, first, last, step, arguments_, summary_)                    \
+#define OWN(name_, arity_, class, sender, first, last, step, arguments_, summary_)                 \
     {.name = (name_),                                                                              \
      .arguments = (arguments_),                                                                    \
      .summary = (summary_),                                                                        \
@@ -16,7 +16,7 @@ static const struct own rows[] = {
      .key_step = (step),                                                                           \
      .is_control = (class) == CONTROL,                                                             \
      .writes = (class) == LIMITED,                                                                 \
-     .is_operators = (who) == OPERATOR},
+     .is_operators = (sender) == OPERATOR},
 #include "limit/command/own.def"
 #undef OWN
 };

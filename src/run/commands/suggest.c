@@ -311,7 +311,8 @@ static void tell_too_little(struct text *out, const struct sheet *sheet, const s
  * Prints which subjects the limit is enough for: "p99 of 412 subjects", "all but 1 of 24 subjects",
  * "p90 of 23 subjects (1 left out)".
  */
-static int tell_whose(char *out, size_t room, const struct survey *survey, const struct row *row)
+static int print_counted_subjects(char *out, size_t room, const struct survey *survey,
+                                  const struct row *row)
 {
     char first[48];
     char last[48] = "";
@@ -353,16 +354,16 @@ static int tell_name(char *out, size_t room, const struct row *row, const struct
 static void tell_suggestion(struct text *out, const struct survey *survey,
                             const struct sheet *sheet, const struct row *row)
 {
-    char whose[128];
+    char counted[128];
     char line[INIFILE_LINE_MAX + 1];
     char limit[SUGGESTION_ROOM];
     char span[SPAN_ROOM];
     char name[OBSERVED_NAME_MAX + 64];
     struct slice class = observed_name(sheet->policy_state->observed, row->class);
     struct slice right = suggestion_text(&row->suggestion, limit);
-    tell_whose(whose, sizeof whose, survey, row);
+    print_counted_subjects(counted, sizeof counted, survey, row);
     int len = snprintf(line, sizeof line, "%.*s = %.*s ; %s over %s, ", (int)class.len, class.at,
-                       (int)right.len, right.at, whose, span_text(sheet->seconds, span));
+                       (int)right.len, right.at, counted, span_text(sheet->seconds, span));
     len += tell_fate(line + len, sizeof line - (size_t)len, row);
     text_add(out, slice_of(line, (size_t)len));
     bool is_fine = row->limited + row->maybe_limited == 0;

@@ -527,7 +527,7 @@ static void want_keys_apart(struct loading *l)
                 continue;
             snprintf(
                 why, sizeof why,
-                "the limit would share keys with [limit %.*s], whose keys begin with \"%.*s:\": rename "
+                "the limit would share keys with [limit %.*s]: keys there begin with \"%.*s:\": rename "
                 "it",
                 (int)n, other.at, (int)n, other.at);
             section_error(l->file, section, why);

@@ -362,12 +362,12 @@ static bool is_below(const struct rate *low, const struct rate *high)
  * policy; NULL: none.
  */
 static const struct limit *find_above(const struct subject_matter *s, const struct limit *low,
-                                      const struct policy **whose)
+                                      const struct policy **owner)
 {
     for (size_t i = 0; i < policies_count(s->policies); i++) {
-        *whose = policies_at(s->policies, i);
-        for (size_t j = 0; j < (*whose)->n_limits && is_by_user(*whose); j++) {
-            const struct limit *high = &(*whose)->limits[j];
+        *owner = policies_at(s->policies, i);
+        for (size_t j = 0; j < (*owner)->n_limits && is_by_user(*owner); j++) {
+            const struct limit *high = &(*owner)->limits[j];
             if (high->unit == low->unit && high->scope == low->scope &&
                 is_below(&low->rate, &high->rate))
                 return high;
@@ -383,19 +383,19 @@ static void check_connections(const struct subject_matter *s, unsigned index)
     bool is_of_connections = limit->unit == UNIT_CONNECTIONS || limit->unit == UNIT_CONNECTS;
     if (!is_of_connections || s->policy->n_matches > 0 || limit->action == OVER_SHADOW)
         return;
-    const struct policy *whose;
-    const struct limit *above = find_above(s, limit, &whose);
+    const struct policy *owner;
+    const struct limit *above = find_above(s, limit, &owner);
     if (above == NULL)
         return;
     struct slice item, other;
     const struct entry *e = find_item(s, false, index, &item);
-    const struct subject_matter of_user = {s->file, s->policies, s->is_shadow, whose, s->config};
-    const struct entry *at = find_item(&of_user, false, (size_t)(above - whose->limits), &other);
+    const struct subject_matter of_user = {s->file, s->policies, s->is_shadow, owner, s->config};
+    const struct entry *at = find_item(&of_user, false, (size_t)(above - owner->limits), &other);
     why_set(
         what, sizeof what,
         "%.*s is less than the %.*s of [policy %s] in %s: its users' connections count here if they send a "
         "command before the login, or log in after 10 s",
-        WHY_SLICE(item), WHY_SLICE(other), whose->name,
+        WHY_SLICE(item), WHY_SLICE(other), owner->name,
         location_print(s->file, at->location, e->location, location));
     entry_says(s->file, false, e, what);
 }

@@ -51,15 +51,15 @@ static inline bool mixture_is(const struct mixture *mixture, uint64_t now_ns)
 }
 
 /* Note that a sender sends now. Returns true if several senders have sent recently. */
-static inline bool mixture_note(struct mixture *mixture, const void *who, uint64_t now_ns)
+static inline bool mixture_note(struct mixture *mixture, const void *party, uint64_t now_ns)
 {
     uint64_t until_ns = atomic_load_explicit(&mixture->until_ns, memory_order_relaxed);
     if (now_ns + CONTENTION_NS / 2 < until_ns)
         return true;
-    if (atomic_load_explicit(&mixture->last, memory_order_relaxed) == (uintptr_t)who)
+    if (atomic_load_explicit(&mixture->last, memory_order_relaxed) == (uintptr_t)party)
         return now_ns < until_ns;
     bool is_first =
-        atomic_exchange_explicit(&mixture->last, (uintptr_t)who, memory_order_relaxed) == 0;
+        atomic_exchange_explicit(&mixture->last, (uintptr_t)party, memory_order_relaxed) == 0;
     if (is_first)
         return false;
     atomic_store_explicit(&mixture->until_ns, now_ns + CONTENTION_NS, memory_order_relaxed);

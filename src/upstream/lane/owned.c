@@ -11,7 +11,7 @@
 
 struct owner {
     int64_t id; /* 0: a free entry */
-    uint64_t who;
+    uint64_t login_hash;
     bool is_pointed_at;
 };
 
@@ -48,7 +48,7 @@ void owned_free(struct owned *owned)
 }
 
 /* The user of a login as a number: 64 bits of a keyed hash. */
-static uint64_t who_of(const struct owned *owned, const struct login *login)
+static uint64_t login_hash_of(const struct owned *owned, const struct login *login)
 {
     if (login == NULL)
         return 0;
@@ -105,7 +105,8 @@ void owned_enter(struct owned *owned, int64_t id, const struct login *login)
     struct owner *owner = owned_find(owned, id);
     if (owner->id == id || owned->n + 1 < owned->room) {
         owned->n += owner->id == 0;
-        *owner = (struct owner){id, who_of(owned, login), owner->id == id && owner->is_pointed_at};
+        *owner = (struct owner){id, login_hash_of(owned, login),
+                                owner->id == id && owner->is_pointed_at};
     }
     pthread_mutex_unlock(&owned->lock);
 }
@@ -128,7 +129,7 @@ bool owned_point(struct owned *owned, int64_t id, const struct login *login)
 {
     pthread_mutex_lock(&owned->lock);
     struct owner *owner = id > 0 ? owned_find(owned, id) : NULL;
-    bool may = owner != NULL && owner->id != 0 && owner->who == who_of(owned, login);
+    bool may = owner != NULL && owner->id != 0 && owner->login_hash == login_hash_of(owned, login);
     if (may)
         owner->is_pointed_at = true;
     pthread_mutex_unlock(&owned->lock);
